@@ -1,0 +1,97 @@
+// Checkpoint: a Hugging Face folder as named tensors, every byte range checked before anyone may read it.
+//
+// Names are canonical: without the `model.` or `model.language_model.` prefix ("layers.0.mlp.gate.weight",
+// "embed_tokens.weight", "lm_head.weight", "mtp.fc.weight"); the vision tower is left out. Tensors point into mapped
+// files and live as long as the Checkpoint. A weight is never invented: what is missing or misshapen is a problem.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ckpt/config.h"
+#include "tensor/tensor.h"
+
+namespace rondo {
+
+// What a tensor is for, which says how it may be stored.
+enum class TensorClass {
+  Matrix,   // [out, in]: BF16, read in place
+  Vector,   // norms, A_log, dt_bias, convolutions: BF16, F16 or F32, widened to float32 when loaded
+  Integers  // n-gram hash buffers: I64
+};
+
+struct TensorSpec {
+  std::string name;  // canonical
+  Shape shape;
+  TensorClass tensor_class;
+};
+
+// Every tensor that a model of this config consists of, with stacked experts ("...mlp.experts.gate_up_proj"); with the
+// head's when has_mtp. The one inventory: files are checked against it and synthetic weights are made from it.
+std::vector<TensorSpec> inventory(const ModelConfig& config, bool has_mtp);
+
+// Weights by canonical name: files on disk, or made from a seed.
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+  virtual const ModelConfig& config() const = 0;
+  virtual bool has_mtp() const = 0;
+  // The tensor, whose class and shape open() has checked; nullopt only for names outside the inventory.
+  virtual std::optional<Tensor> find(std::string_view name) const = 0;
+};
+
+// One routed expert of one layer, either layout: gate and up [expert_size, hidden], down [hidden, expert_size]; BF16.
+struct ExpertWeights {
+  Tensor gate, up, down;
+};
+// prefix: "layers.3.mlp" or "mtp.layers.0.mlp". CHECKs that the source holds it.
+ExpertWeights expert_weights(const WeightSource& source, const std::string& prefix, int expert);
+
+struct Problem {
+  std::string file;     // name inside the folder
+  std::string message;  // names the tensor or key
+};
+
+class Checkpoint final : public WeightSource {
+ public:
+  // Opens whatever is there and lists every problem; Result's error only when the folder itself cannot be read or
+  // config.json is missing or unusable (then nothing else can be judged).
+  static Result<Checkpoint> inspect(const std::string& folder);
+  // The same, but the first problem is the error: what run and serve use.
+  static Result<Checkpoint> open(const std::string& folder);
+  Checkpoint(Checkpoint&&) noexcept;
+  Checkpoint& operator=(Checkpoint&&) noexcept;
+  ~Checkpoint() override;
+
+  const ModelConfig& config() const override;
+  bool has_mtp() const override;  // by the tensors, not by the config
+  std::optional<Tensor> find(std::string_view name) const override;
+
+  const std::vector<Problem>& problems() const;
+  const GenerationDefaults& generation_defaults() const;
+  bool has_tokenizer() const;  // tokenizer.json is there
+  const std::string& folder() const;
+  std::uint64_t mapped_bytes() const;  // of all shards
+  // Every tensor found, canonical name first: for inspect.
+  struct Entry {
+    std::string name, file;
+    DType dtype;
+    Shape shape;
+  };
+  std::vector<Entry> entries() const;
+
+ private:
+  struct Files;
+  explicit Checkpoint(std::unique_ptr<Files> files);
+  std::unique_ptr<Files> files_;
+};
+
+// Weights from a seed in a published shape, no file: for benches. Known names: qwen3.5-0.8b.
+Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name, std::uint64_t seed);
+
+}  // namespace rondo
