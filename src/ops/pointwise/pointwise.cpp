@@ -36,7 +36,39 @@ void embed(Stream& s, Tensor embedding, const std::int32_t* ids, int copies, Ten
   });
 }
 
-void add(Stream& s, Tensor a, Tensor out) { over_rows(s, RONDO_PICK(s.isa(), add_range), a, nullptr, 1, out); }
+void add(Stream& s, Tensor a, Tensor out) {
+  const std::int64_t copies = out.width() / a.width();
+  CHECK(copies * a.width() == out.width() && out.rows() >= a.rows());
+  if (s.is_dry()) return;
+  const auto kernel = RONDO_PICK(s.isa(), add_range);
+  fork_rows(s, a.rows(), out.width(), [&](int begin, int end) {
+    for (std::int64_t i = begin * copies; i < end * copies; ++i) {
+      kernel({.a = a.f32() + i / copies * a.width(),
+              .b = nullptr,
+              .out = out.f32() + i * a.width(),
+              .scale = 1,
+              .begin = 0,
+              .end = a.width()});
+    }
+  });
+}
+
+void gather_rows(Stream& s, Tensor x, const std::int32_t* rows, Tensor out) {
+  CHECK(x.width() == out.width());
+  if (s.is_dry()) return;
+  for (int i = 0; i < out.rows(); ++i) {
+    std::copy_n(x.f32() + rows[i] * x.width(), x.width(), out.f32() + i * x.width());
+  }
+}
+
+void side_by_side(Stream& s, Tensor a, Tensor b, Tensor out) {
+  CHECK(a.width() + b.width() == out.width());
+  if (s.is_dry()) return;
+  for (int r = 0; r < a.rows(); ++r) {
+    std::copy_n(a.f32() + r * a.width(), a.width(), out.f32() + r * out.width());
+    std::copy_n(b.f32() + r * b.width(), b.width(), out.f32() + r * out.width() + a.width());
+  }
+}
 
 void silu_product(Stream& s, Tensor gate, Tensor up, Tensor out) {
   CHECK(up.width() == gate.width());

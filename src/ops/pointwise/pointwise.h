@@ -12,8 +12,11 @@ namespace rondo {
 // hidden].
 void embed(Stream& s, Tensor embedding, const std::int32_t* ids, int copies, Tensor out);
 
-void add(Stream& s, Tensor a, Tensor out);                         // out += a
-void silu_product(Stream& s, Tensor gate, Tensor up, Tensor out);  // out = silu(gate) * up; may be in place
-void silu_scaled(Stream& s, Tensor x, float scale, Tensor out);    // out = silu(scale * x); may be in place
+// out[r, i * width + d] += a[r, d] for every copy i of a's width in out's.
+void add(Stream& s, Tensor a, Tensor out);
+void gather_rows(Stream& s, Tensor x, const std::int32_t* rows, Tensor out);  // out[i] = x[rows[i]]
+void side_by_side(Stream& s, Tensor a, Tensor b, Tensor out);                 // out[r] = a[r] | b[r]
+void silu_product(Stream& s, Tensor gate, Tensor up, Tensor out);             // out = silu(gate) * up; may be in place
+void silu_scaled(Stream& s, Tensor x, float scale, Tensor out);               // out = silu(scale * x); may be in place
 
 }  // namespace rondo
