@@ -16,7 +16,7 @@ namespace rondo {
 
 struct AddedToken {
   std::int32_t id = -1;
-  std::string spelling;     // UTF-8, not empty
+  std::string spelling;     // UTF-8, not empty; in NFC when normalized
   bool special = false;     // left out of text when special tokens are skipped
   bool lstrip = false;      // takes the white space before it
   bool rstrip = false;      // takes the white space after it

@@ -76,9 +76,7 @@ std::optional<std::int32_t> Vocabulary::find(std::string_view bytes) const {
 AddedTokens tokens_to_find(const TokenizerParts& parts, bool normalized) {
   std::vector<AddedToken> tokens;
   for (const AddedToken& token : parts.added_tokens) {
-    if (token.normalized != normalized) continue;
-    tokens.push_back(token);
-    if (normalized && parts.nfc) tokens.back().spelling = to_nfc({token.spelling, {}}).text;
+    if (token.normalized == normalized) tokens.push_back(token);
   }
   return AddedTokens(std::move(tokens));
 }

@@ -23,7 +23,7 @@ SCRIPTS = {
 FRAGMENTS = [
     "don't", "I'M", "we'LL", "'re", "'VE've", "'\u017f", "'d'D", "x''s", "isn't", "\r\n", "\n\n\n", "  \n", " \r ", "\t\t",
     "    return x", "if (a != b) {\n        c[i] += 1;  // note\n    }", "def f(x):\n\treturn x ** 2\n", "http://a.b/c?d=e&f#g",
-    "3.14159", "1,234,567", "0xDEADBEEF", "\u00a0", "\u3000", "e\u0301", "\u1100\u1161\u11a8", "a\u0323\u0307", "a\u0307\u0323",
+    "3.14159", "1,234,567", "0xDEADBEEF", "\u00a0", "\u3000", "e\u0301", "r\u00e9", "re\u0301", "re\u0323\u0301", "\u1100\u1161\u11a8", "a\u0323\u0307", "a\u0307\u0323",
     "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f44d\U0001f3fd", "\u0645\u0631\u062d\u0628\u0627", "\u4f60\u597d\uff0c\u4e16\u754c",
     "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>", "<|im_", "end|>",
     "<|im_end|", "<|im_start|><|im_end|>", "< think >", "<tool_response>\n", "\n</tool_response>",
@@ -82,6 +82,16 @@ def generated(seed, total_bytes):
     while size < total_bytes:
         texts.append(generated_text(rng, words))
         size += len(texts[-1])
+    return texts
+
+
+def every_code_point():
+    """Every code point of the planes in use, before a letter and before marks that may join or pass it."""
+    points = [c for c in (*range(0x40000), *range(0xE0000, 0xE0200)) if not 0xD800 <= c < 0xE000]
+    texts = []
+    for after in ("a", "\u0334\u0301 ", "\n"):
+        for i in range(0, len(points), 1024):
+            texts.append("".join(chr(c) + after for c in points[i : i + 1024]).encode("utf-8"))
     return texts
 
 

@@ -70,6 +70,14 @@ def variants(texts):
     yield "merges as strings", document
 
     document = json.loads(plain.to_str())
+    size = len(document["model"]["vocab"])
+    document["model"]["vocab"] |= {token["content"]: size + i for i, token in enumerate(document["added_tokens"])}
+    document["model"]["vocab"] = {token: 7 * i + 3 for token, i in document["model"]["vocab"].items()}
+    for token in document["added_tokens"]:
+        token["id"] = document["model"]["vocab"][token["content"]]
+    yield "ids with holes", document
+
+    document = json.loads(plain.to_str())
     document["model"]["ignore_merges"] = True
     document["model"]["merges"] = document["model"]["merges"][:600]
     yield "ignore_merges, with tokens that no merge makes", document
@@ -86,7 +94,7 @@ def variants(texts):
     tokenizer.add_tokens([
         AddedToken("<think>", normalized=False, lstrip=True),
         AddedToken("</think>", normalized=False, rstrip=True),
-        AddedToken("e\u0301", normalized=True),
+        AddedToken("re\u0301", normalized=True),
         AddedToken("'s", normalized=True, lstrip=True, rstrip=True),
         AddedToken("<tool", normalized=False),
         AddedToken("<tool_call>", normalized=False, lstrip=True, rstrip=True),
@@ -156,7 +164,8 @@ def main():
     parser.add_argument("--found-mb", type=float, default=3.0)
     args = parser.parse_args()
 
-    texts = mixed_text.generated(args.seed, int(args.generated_mb * 1e6)) + mixed_text.found(int(args.found_mb * 1e6))
+    texts = mixed_text.every_code_point() + mixed_text.generated(args.seed, int(args.generated_mb * 1e6))
+    texts += mixed_text.found(int(args.found_mb * 1e6))
     document = json.loads(pathlib.Path(args.model).read_text(encoding="utf-8"))
     ours, theirs = compare(args.model, args.program, document, texts)
     sample = texts[:: max(1, len(texts) // 1500)]
