@@ -22,7 +22,7 @@ const std::string_view kSplitGpt2 = R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?
 
 struct Splitter::Regex {
   struct FreeCode {
-    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+    void operator()(pcre2_code* compiled) const { pcre2_code_free(compiled); }
   };
   std::unique_ptr<pcre2_code, FreeCode> code;
 };
