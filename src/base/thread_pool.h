@@ -22,7 +22,8 @@ class FunctionRef<R(Args...)> {
  public:
   template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-      FunctionRef(F&& f)  // NOLINT(google-explicit-constructor): stands in for the callable
+      // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the requires above keeps it off copies
+      FunctionRef(F&& f)  // not explicit: it stands in for the callable
       : object_(const_cast<void*>(static_cast<const void*>(&f))), call_([](void* object, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(args...);
         }) {}
