@@ -39,6 +39,10 @@ bool RequestReader::refuse(int status, std::string message) {
   return false;
 }
 
+bool RequestReader::refuse_long_header() {
+  return refuse(431, fmt::format("the request's header is longer than {} bytes", max_header_bytes_));
+}
+
 RequestReader::Progress RequestReader::feed(std::string& received) {
   if (!has_begun_) {
     // Some clients send an empty line after a body; RFC 9112 asks servers to pass over it.
@@ -47,7 +51,13 @@ RequestReader::Progress RequestReader::feed(std::string& received) {
     has_begun_ = true;
   }
   if (!header_checked_) {
+    const std::size_t before = received.size();
     if (!put(received)) return Progress::Refused;
+    header_bytes_ += before - received.size();
+    if (header_bytes_ > max_header_bytes_) {  // the parser's own limit leaves out the last line's end
+      refuse_long_header();
+      return Progress::Refused;
+    }
     if (!parser_->is_header_done()) return Progress::InHeader;
     header_checked_ = true;
     if (!check_header()) return Progress::Refused;
@@ -67,12 +77,12 @@ bool RequestReader::put(std::string& received) {
       return received.size() <= max_header_bytes_ || refuse(400, "a line of the request is too long");
     }
     if (error == http::error::header_limit) {
-      return refuse(431, fmt::format("the request's header is longer than {} bytes", max_header_bytes_));
+      return refuse_long_header();
     }
     if (error == http::error::body_limit) {
       return refuse(413, fmt::format("the request's body is longer than {} bytes", max_body_bytes_));
     }
-    if (error == http::error::bad_version) return refuse(505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+    if (error == http::error::bad_version) return refuse(400, "only HTTP/1.0 and HTTP/1.1 are spoken here");
     if (error) return refuse(400, fmt::format("not an HTTP request: {}", error.message()));
     if (parser_->is_done() || (parser_->is_header_done() && !header_checked_)) return true;
     if (eaten == 0) return true;
@@ -87,7 +97,7 @@ bool RequestReader::check_header() {
   }
   if (header.count(http::field::transfer_encoding) > 0 &&
       (!parser_->chunked() || !iequals(header[http::field::transfer_encoding], "chunked"))) {
-    return refuse(501, "the only transfer coding understood here is chunked");
+    return refuse(400, "the only transfer coding understood here is chunked");
   }
   const auto coding = header[http::field::content_encoding];
   if (!coding.empty() && !iequals(coding, "identity")) return refuse(415, "compressed bodies are not understood here");

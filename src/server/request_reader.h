@@ -3,9 +3,9 @@
 //
 // Bounded: a header past max_header_bytes is refused with 431, a body past max_body_bytes with 413 as soon as its
 // length is known. After a refusal nobody knows where the next request would begin, so the connection closes. Refused
-// too: HTTP/1.1 without exactly one Host (400), a transfer coding other than chunked (501), a compressed body (415),
-// both a length and a coding (400), an expectation other than 100-continue (417), another version than 1.0 and 1.1
-// (505).
+// too, with 400 where not said otherwise: HTTP/1.1 without exactly one Host, a version other than 1.0 and 1.1, a
+// transfer coding other than chunked, both a length and a coding, a compressed body (415), an expectation other than
+// 100-continue (417).
 #pragma once
 
 #include <cstddef>
@@ -36,13 +36,15 @@ class RequestReader {
 
  private:
   struct Parser;
-  bool refuse(int status, std::string message);  // false, for the two below to return
+  bool refuse(int status, std::string message);  // false, for the three below to return
+  bool refuse_long_header();
   bool check_header();
   bool put(std::string& received);
   std::unique_ptr<Parser> parser_;
   const std::size_t max_header_bytes_;
   const std::size_t max_body_bytes_;
   HttpRefusal refusal_;
+  std::size_t header_bytes_ = 0;
   bool header_checked_ = false;
   bool has_begun_ = false;
   bool awaits_continue_ = false;
