@@ -106,6 +106,7 @@ class Checkpoint final : public WeightSource {
 };
 
 // Weights from a seed in a published shape, no file: for benches. Known names: qwen3.5-0.8b.
+Result<ModelConfig> synthetic_config(std::string_view shape_name);
 Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name, std::uint64_t seed);
 // The same for any shape: each value depends on (seed, tensor's name, index) alone.
 std::unique_ptr<WeightSource> make_synthetic(const ModelConfig& config, bool has_mtp, std::uint64_t seed);

@@ -169,10 +169,15 @@ ModelConfig qwen35_08b() {
 
 }  // namespace
 
-Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name, std::uint64_t seed) {
-  if (shape_name == "qwen3.5-0.8b") return make_synthetic(qwen35_08b(), true, seed);
+Result<ModelConfig> synthetic_config(std::string_view shape_name) {
+  if (shape_name == "qwen3.5-0.8b") return qwen35_08b();
   return failure(ErrorCode::InvalidArgument,
                  fmt::format("unknown synthetic shape \"{}\" (known: qwen3.5-0.8b)", shape_name));
+}
+
+Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name, std::uint64_t seed) {
+  TRY(const ModelConfig config, synthetic_config(shape_name));
+  return make_synthetic(config, true, seed);
 }
 
 std::unique_ptr<WeightSource> make_synthetic(const ModelConfig& config, bool has_mtp, std::uint64_t seed) {
