@@ -18,13 +18,6 @@ constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limi
 constexpr std::size_t kMaxDepth = 8;                    // the format needs three; __metadata__ may nest a little
 constexpr std::string_view kMetadata = "__metadata__";
 
-// Names end up in messages on somebody's terminal.
-bool is_printable_name(std::string_view name) {
-  constexpr std::size_t kMaxNameBytes = 512;
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
-  return !name.empty() && name.size() <= kMaxNameBytes && std::none_of(name.begin(), name.end(), is_control);
-}
-
 // One tensor as it is being read; what is still absent at its closing brace is an error.
 struct Description {
   std::optional<std::string> dtype;
@@ -249,6 +242,17 @@ void check_layout(SafetensorsHeader& header, std::uint64_t data_bytes) {
 }
 
 }  // namespace
+
+bool is_printable_name(std::string_view name) {
+  constexpr std::size_t kMaxNameBytes = 512;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(name[i]);
+    // U+0080 to U+009F, the second block of control characters, are C2 80 to C2 9F in UTF-8.
+    const bool starts_c1 = byte == 0xC2 && i + 1 < name.size() && static_cast<unsigned char>(name[i + 1]) < 0xA0;
+    if (byte < 0x20 || byte == 0x7F || starts_c1) return false;
+  }
+  return !name.empty() && name.size() <= kMaxNameBytes;
+}
 
 Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file) {
   if (file.size() < kLengthBytes) {

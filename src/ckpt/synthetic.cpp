@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <new>
 
 #include "base/thread_pool.h"
 #include "ckpt/checkpoint.h"
@@ -68,24 +67,22 @@ constexpr std::size_t kAlignBytes = 64;
 
 class SyntheticWeights final : public WeightSource {
  public:
-  SyntheticWeights(const ModelConfig& config, bool has_mtp, std::uint64_t seed) : config_(config), has_mtp_(has_mtp) {
-    const std::vector<TensorSpec> specs = inventory(config_, has_mtp_);
-    for (const TensorSpec& spec : specs) size_bytes_ += bytes_of(spec);
-    // Anonymous memory in huge pages, where the system has them: reading it then costs what reading weights costs.
-    void* memory = ::mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    ::madvise(memory, size_bytes_, MADV_HUGEPAGE);
-    memory_ = static_cast<std::byte*>(memory);
-    ThreadPool pool(num_physical_threads());
-    std::byte* at = memory_;
-    for (const TensorSpec& spec : specs) {
-      fill(spec, at, name_key(spec.name, seed), pool);
-      tensors_.emplace(spec.name, Tensor{at, dtype_of(spec), spec.shape});
-      at += bytes_of(spec);
+  static Result<std::unique_ptr<WeightSource>> create(const ModelConfig& config, bool has_mtp, std::uint64_t seed) {
+    const std::vector<TensorSpec> specs = inventory(config, has_mtp);
+    std::size_t total_bytes = 0;
+    for (const TensorSpec& spec : specs) total_bytes += bytes_of(spec);
+    void* memory = ::mmap(nullptr, total_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      return failure(ErrorCode::Io, fmt::format("no memory for {} bytes of synthetic weights", total_bytes));
     }
-    fill_hashes();
+    // In huge pages, where the system has them: reading it then costs what reading weights costs.
+    ::madvise(memory, total_bytes, MADV_HUGEPAGE);
+    auto made = std::unique_ptr<SyntheticWeights>(
+        new SyntheticWeights(config, has_mtp, static_cast<std::byte*>(memory), total_bytes));
+    made->fill_all(specs, seed);
+    return made;
   }
-  ~SyntheticWeights() override { ::munmap(memory_, size_bytes_); }
+  ~SyntheticWeights() override { ::munmap(memory_, total_bytes_); }
   SyntheticWeights(const SyntheticWeights&) = delete;
   SyntheticWeights& operator=(const SyntheticWeights&) = delete;
 
@@ -98,11 +95,25 @@ class SyntheticWeights final : public WeightSource {
   }
 
  private:
+  SyntheticWeights(const ModelConfig& config, bool has_mtp, std::byte* memory, std::size_t total_bytes)
+      : config_(config), has_mtp_(has_mtp), total_bytes_(total_bytes), memory_(memory) {}
+
+  void fill_all(const std::vector<TensorSpec>& specs, std::uint64_t seed) {
+    ThreadPool pool(num_physical_threads());
+    std::byte* at = memory_;
+    for (const TensorSpec& spec : specs) {
+      fill(spec, at, name_key(spec.name, seed), pool);
+      tensors_.emplace(spec.name, Tensor{at, dtype_of(spec), spec.shape});
+      at += bytes_of(spec);
+    }
+    fill_hashes();
+  }
+
   static DType dtype_of(const TensorSpec& spec) {
     return spec.tensor_class == TensorClass::Integers ? DType::I64 : DType::BF16;
   }
   static std::size_t bytes_of(const TensorSpec& spec) {
-    const std::size_t bytes = static_cast<std::size_t>(spec.shape.num_elements()) * rondo::size_bytes(dtype_of(spec));
+    const std::size_t bytes = static_cast<std::size_t>(spec.shape.num_elements()) * size_bytes(dtype_of(spec));
     return (bytes + kAlignBytes - 1) / kAlignBytes * kAlignBytes;
   }
 
@@ -142,8 +153,8 @@ class SyntheticWeights final : public WeightSource {
 
   ModelConfig config_;
   bool has_mtp_;
-  std::size_t size_bytes_ = 0;
-  std::byte* memory_ = nullptr;
+  std::size_t total_bytes_;
+  std::byte* memory_;
   ByName<Tensor> tensors_;
 };
 
@@ -177,11 +188,13 @@ Result<ModelConfig> synthetic_config(std::string_view shape_name) {
 
 Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name, std::uint64_t seed) {
   TRY(const ModelConfig config, synthetic_config(shape_name));
-  return make_synthetic(config, true, seed);
+  return SyntheticWeights::create(config, true, seed);
 }
 
 std::unique_ptr<WeightSource> make_synthetic(const ModelConfig& config, bool has_mtp, std::uint64_t seed) {
-  return std::make_unique<SyntheticWeights>(config, has_mtp, seed);
+  auto made = SyntheticWeights::create(config, has_mtp, seed);
+  CHECK(made.has_value());
+  return *std::move(made);
 }
 
 }  // namespace rondo

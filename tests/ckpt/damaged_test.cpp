@@ -364,6 +364,12 @@ std::vector<Damage> shards() {
       {"ModelShardIsMissing", "qwen3_5", [](const TempFolder& f) { f.remove(kModel); }, kModel, "missing"},
       {"HeadShardIsMissing", "qwen3_5", [](const TempFolder& f) { f.remove(kHead); }, kHead, "missing"},
       {"OneShardOfThreeIsMissing", "demo", [second](const TempFolder& f) { f.remove(second); }, second, "missing"},
+      {"OneShardOfThreeIsMissingWithoutIndex", "demo",
+       [second](const TempFolder& f) {
+         f.remove(kIndex);
+         f.remove(second);
+       },
+       second, "missing"},
       {"OneShardOfThreeIsCut", "demo", cut_second, second, "ends at byte"},
       {"NoWeightsAtAll", "qwen3_5", no_weights, kModel, "no .safetensors file"},
       {"TensorIsInTwoFiles", "qwen3_5", copy_head, kHead, "tensor mtp.fc.weight is also in copy.safetensors"},
@@ -436,6 +442,9 @@ std::vector<Damage> indexes() {
       maps("IndexLeavesTheFolder", "../model.safetensors", plain),
       maps("IndexNamesAnAbsolutePath", "/etc/model.safetensors", plain),
       maps("IndexNamesAnotherKind", "config.json", plain),
+      json_is(
+          "IndexNameHoldsAnEscape", "qwen3_5", kIndex,
+          [](auto& index) { index["weight_map"].as_object()["\x1b[31m"] = kModel; }, "control character"),
       maps("IndexFileIsANumber", 3, plain),
       about(kHead, maps("IndexNamesTheWrongFile", kHead, "it is in model.safetensors")),
       about("model-9.safetensors", maps("IndexNamesAnAbsentFile", "model-9.safetensors", "missing")),
@@ -490,6 +499,8 @@ std::vector<Damage> configs() {
       set("StepIsTwo", "decoder_sparse_step", 2, "decoder_sparse_step is 2"),
       set("Quantised", "quantization_config", json::Object{{"quant_method", "fp8"}}, "block-FP8 is not supported yet"),
       text_config_is("ExpertsAreFewerThanChosen", "num_experts_per_tok", 9, "num_experts_per_tok is 9"),
+      about(kIndex, text_config_is("ExpertsAreMany", "num_experts", 16384,
+                                   "tensor layers.0.mlp.experts.8.gate_proj.weight is missing")),
       text_config_is("ExpertsAreNone", "num_experts", 0, "num_experts is 0"),
       text_config_is("PleLayerIsZero", "ple_layer_ids", {0}, "text_config.ple_layer_ids holds 0"),
       text_config_is("PleLayersRepeat", "ple_layer_ids", {2, 2}, "ascending"),
