@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -16,6 +17,8 @@ namespace rondo {
 
 namespace {
 
+constexpr std::uint64_t kGamma = 0x9E3779B97F4A7C15u;
+
 std::uint64_t mix(std::uint64_t z) {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
@@ -23,27 +26,25 @@ std::uint64_t mix(std::uint64_t z) {
 }
 
 std::uint64_t name_key(std::string_view name, std::uint64_t seed) {
-  std::uint64_t key = mix(seed + 0x9E3779B97F4A7C15u);
-  for (const char c : name) key = mix(key ^ static_cast<unsigned char>(c)) + 0x9E3779B97F4A7C15u;
+  std::uint64_t key = mix(seed + kGamma);
+  for (const char c : name) key = mix(key ^ static_cast<unsigned char>(c)) + kGamma;
   return key;
 }
 
-// Uniform in [-1, 1), from 16 bits.
-float centred(std::uint64_t sixteen_bits) {
-  return (static_cast<float>(static_cast<std::int32_t>(sixteen_bits & 0xFFFFu)) - 32767.5F) * (1.0F / 32768.0F);
+// Centre of the n-th of 256 equal parts of [-1, 1]: fine enough for weights nobody trained.
+float centred(std::uint64_t eight_bits) {
+  return (static_cast<float>(static_cast<int>(eight_bits & 0xFFu)) - 127.5F) * (1.0F / 128.0F);
 }
 
-BFloat16 rounded(float value) {  // to_bfloat16 without its NaN branch, inlined: this runs a billion times
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return {static_cast<std::uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16)};
-}
+using Levels = std::array<BFloat16, 256>;
 
-// out[i] = mean + spread * u, four values from one counter.
-void fill_uniform(BFloat16* out, std::int64_t begin, std::int64_t end, std::uint64_t key, float mean, float spread) {
-  for (std::int64_t i = begin; i < end; i += 4) {
-    std::uint64_t bits = mix(key + static_cast<std::uint64_t>(i) * 0x9E3779B97F4A7C15u);
-    const std::int64_t n = std::min<std::int64_t>(4, end - i);
-    for (std::int64_t j = 0; j < n; ++j, bits >>= 16) out[i + j] = rounded(mean + spread * centred(bits));
+// out[i] = one of the levels, eight values from one counter; begin is a multiple of eight.
+void fill_levels(BFloat16* out, std::int64_t begin, std::int64_t end, std::uint64_t key, const Levels& levels) {
+  constexpr std::int64_t kDrawn = 8;
+  for (std::int64_t i = begin; i < end; i += kDrawn) {
+    std::uint64_t bits = mix(key + static_cast<std::uint64_t>(i) * kGamma);
+    const std::int64_t n = std::min(kDrawn, end - i);
+    for (std::int64_t j = 0; j < n; ++j, bits >>= 8) out[i + j] = levels[bits & 0xFFu];
   }
 }
 
@@ -130,11 +131,14 @@ class SyntheticWeights final : public WeightSource {
       return;
     }
     const Spread spread = spread_of(spec);
-    constexpr std::int64_t kRun = 1 << 16;  // values handed to a thread at a time, a multiple of four
+    Levels levels;
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+      levels[i] = to_bfloat16(spread.mean + spread.half_width * centred(i));
+    }
+    constexpr std::int64_t kRun = 1 << 16;  // values handed to a thread at a time, a multiple of eight
     const auto num_runs = static_cast<int>((n + kRun - 1) / kRun);
-    pool.split(num_runs, 1, [&](int first, int last) {
-      fill_uniform(values, first * kRun, std::min(n, last * kRun), key, spread.mean, spread.half_width);
-    });
+    pool.split(num_runs, 1,
+               [&](int first, int last) { fill_levels(values, first * kRun, std::min(n, last * kRun), key, levels); });
   }
 
   void fill_hashes() {

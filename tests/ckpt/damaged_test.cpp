@@ -115,7 +115,7 @@ std::vector<Damage> cuts() {
       cut(
           "EmptyFile", [](const auto&) { return 0; }, "0 bytes long"),
       cut(
-          "CutAfterOneByte", [](const auto&) { return 1; }, "1 bytes long"),
+          "CutAfterOneByte", [](const auto&) { return 1; }, "1 byte long"),
       cut(
           "CutInsideTheLength", [](const auto&) { return 7; }, "7 bytes long"),
       cut(
@@ -131,12 +131,12 @@ std::vector<Damage> cuts() {
       cut(
           "CutInTheFirstTensor", [](const auto& whole) { return data_start(whole) + 1; }, "the file holds only 1"),
       cut(
-          "CutInTheMiddle", [](const auto& whole) { return whole.size() / 2; }, "more tensors)"),
+          "CutInTheMiddle", [](const auto& whole) { return whole.size() / 2; }, " others)"),
       cut(
           "CutOneByteShort", [](const auto& whole) { return whole.size() - 1; },
           "tensor model.norm.weight: ends at byte 399016"),
       {"OneByteMore", "qwen3_5", [](const TempFolder& f) { f.write(kModel, f.read(kModel) + "x"); }, kModel,
-       "1 bytes after the last tensor"},
+       "1 byte after the last tensor"},
   };
 }
 
@@ -168,6 +168,15 @@ std::vector<Damage> lengths() {
 std::string with(std::string text, std::size_t at, char byte) {
   text[at] = byte;
   return text;
+}
+
+std::string many_tensors(const std::string&) {
+  std::string header = "{";
+  for (int i = 0; i < 300'000; ++i) {
+    header += '"' + std::to_string(i) + R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},)";
+  }
+  header.back() = '}';
+  return header;
 }
 
 std::vector<Damage> headers() {
@@ -206,6 +215,7 @@ std::vector<Damage> headers() {
           "TensorIsAList", [](const auto&) { return "{\"a\": [1]}"; }, "tensor a: an unexpected list"),
       header_is(
           "TensorIsEmpty", [](const auto&) { return "{\"a\": {}}"; }, "tensor a: dtype is missing"),
+      header_is("TensorsAreTooMany", many_tensors, "more than 262144 tensors"),
   };
 }
 
