@@ -65,7 +65,6 @@ std::string json_char(char32_t c, bool ensure_ascii) {
   }
   if (c < 0x20) return "\\u" + hex(c, 4);
   if (c < 0x7F || !ensure_ascii) return {};
-  if (c == 0x7F) return {};
   if (c < 0x10000) return "\\u" + hex(c, 4);
   c -= 0x10000;
   return "\\u" + hex(0xD800 + (c >> 10), 4) + "\\u" + hex(0xDC00 + (c & 0x3FF), 4);
@@ -93,9 +92,11 @@ void append_str_repr(TextBuilder& out, Heap& heap, const Text& text) {
   heap.touch(text.size);
   const bool has_single = text.view().find('\'') != std::string_view::npos;
   const char quote = has_single && text.view().find('"') == std::string_view::npos ? '"' : '\'';
+  if (text.markup) out.add("Markup(");
   out.add(std::string_view(&quote, 1));
   append_escaped(out, text, [quote](char32_t c) { return repr_char(c, quote); });
   out.add(std::string_view(&quote, 1));
+  if (text.markup) out.add(")");
 }
 
 void append_items_repr(TextBuilder& out, Heap& heap, std::span<const Value> items, const char* open,

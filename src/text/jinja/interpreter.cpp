@@ -362,8 +362,9 @@ Value Interpreter::eval_concat(const Expr& expr, Scope& scope) {
 Value Interpreter::eval_if(const Expr& expr, Scope& scope) {
   if (truthy(eval(*expr.kids[1], scope))) return eval(*expr.kids[0], scope);
   if (expr.kids[2]) return eval(*expr.kids[2], scope);
-  return undefined_hint(heap_, "the inline if-expression on line " + std::to_string(expr.line) + " in '" +
-                                   program_.name + "' evaluated to false and no else section was defined.");
+  return undefined_hint(heap_, fmt::format("the inline if-expression on line {} evaluated to false and no else section "
+                                           "was defined.",
+                                           expr.line));
 }
 
 Value Interpreter::eval_compare(const Expr& expr, Scope& scope) {

@@ -122,6 +122,7 @@ bool Lexer::raw_block(std::size_t tag) {
   }
   data(tag, sign, false);
   go_to(p);
+  if (at_ >= source_.size()) return true;  // jinja2 lets an empty raw block end with the template
   for (std::size_t end = source_.find("{%", at_); end != std::string::npos; end = source_.find("{%", end + 1)) {
     std::size_t q = end + 2;
     char end_sign = '\0';
@@ -138,6 +139,7 @@ bool Lexer::raw_block(std::size_t tag) {
 }
 
 void Lexer::comment() {
+  if (at_ >= source_.size()) return;  // jinja2 lets an empty comment end with the template
   for (std::size_t p = at_; p < source_.size(); ++p) {
     const std::size_t end = end_of_tag(p, "#}", true);
     if (end == std::string::npos) continue;

@@ -54,11 +54,7 @@ void split_on_spaces(Splitter& s) {
   };
   for (skip(true); at < n; skip(true)) {
     const std::size_t begin = at;
-    if (s.left-- == 0) {
-      std::size_t end = n;
-      while (end > begin && s.space_at(s.before(end))) end = s.before(end);
-      return s.add(begin, end);
-    }
+    if (s.left-- == 0) return s.add(begin, n);
     skip(false);
     s.add(begin, at);
   }
@@ -72,9 +68,7 @@ void rsplit_on_spaces(Splitter& s) {
   for (skip(true); end > 0; skip(true)) {
     const std::size_t stop = end;
     if (s.left-- == 0) {
-      std::size_t begin = 0;
-      while (begin < stop && s.space_at(begin)) begin += char_bytes(s.text.data[begin]);
-      s.add(begin, stop);
+      s.add(0, stop);
       break;
     }
     skip(false);
