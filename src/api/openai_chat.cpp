@@ -135,16 +135,15 @@ void read_max_tokens(RequestFields& fields, ChatRequest& chat) {
 void read_sampling(RequestFields& fields, const GenerationDefaults& defaults, ChatRequest& chat,
                    std::int64_t fresh_seed) {
   constexpr std::int64_t kMost = std::numeric_limits<int>::max();
-  SamplingSettings& sampling = chat.sampling;
-  sampling.temperature = static_cast<float>(fields.number("temperature", 0, 2).value_or(defaults.temperature));
-  sampling.top_p = static_cast<float>(fields.number("top_p", 0, 1).value_or(defaults.top_p));
-  sampling.min_p = static_cast<float>(fields.number("min_p", 0, 1).value_or(defaults.min_p));
+  DrawSettings& draw = chat.draw;
+  draw.temperature = static_cast<float>(fields.number("temperature", 0, 2).value_or(defaults.temperature));
+  draw.top_p = static_cast<float>(fields.number("top_p", 0, 1).value_or(defaults.top_p));
+  draw.min_p = static_cast<float>(fields.number("min_p", 0, 1).value_or(defaults.min_p));
   // -1 is another common spelling of "off".
-  sampling.top_k =
-      static_cast<int>(std::max<std::int64_t>(0, fields.integer("top_k", -1, kMost).value_or(defaults.top_k)));
+  draw.top_k = static_cast<int>(std::max<std::int64_t>(0, fields.integer("top_k", -1, kMost).value_or(defaults.top_k)));
   chat.seed = fields.integer("seed", std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max())
                   .value_or(fresh_seed);
-  sampling.seed = static_cast<std::uint64_t>(chat.seed);
+  draw.seed = static_cast<std::uint64_t>(chat.seed);
 }
 
 void read_stop(RequestFields& fields, ChatRequest& chat) {
@@ -229,7 +228,7 @@ ApiResult<Request> to_request(const ChatRequest& chat, BuiltPrompt prompt, const
   request.prompt_ids = std::move(prompt.ids);
   request.max_tokens =
       chat.max_tokens ? *chat.max_tokens : static_cast<int>(std::min<std::int64_t>(model.max_tokens, room));
-  request.sampling = chat.sampling;
+  request.draw = chat.draw;
   if (!chat.ignore_eos) request.end_ids.assign(model.defaults.end_tokens.begin(), model.defaults.end_tokens.end());
   request.stop_strings = chat.stop_strings;
   return request;

@@ -23,8 +23,8 @@ enum class Delivery { Whole, Streamed };
 struct ChatRequest {
   json::Object variables;         // of the chat template: messages, add_generation_prompt, chat_template_kwargs
   std::optional<int> max_tokens;  // nullopt: as much as ServedModel and the window allow
-  SamplingSettings sampling;      // model defaults where the request is silent
-  std::int64_t seed = 0;          // as the reply returns it; sampling.seed has the same bits
+  DrawSettings draw;              // model defaults where the request is silent
+  std::int64_t seed = 0;          // as the reply returns it; draw.seed has the same bits
   std::vector<std::string> stop_strings;
   bool ignore_eos = false;
   Delivery delivery = Delivery::Whole;

@@ -159,11 +159,11 @@ TEST(ParseChat, TheSameFieldsWithGoodValuesAreNotRefused) {
 
 TEST(ParseChat, FillsWhatIsSilentFromTheModelsDefaults) {
   const ChatRequest chat = accepted(body_with(""));
-  EXPECT_EQ(chat.sampling.temperature, 0.7F);
-  EXPECT_EQ(chat.sampling.top_p, 0.95F);
-  EXPECT_EQ(chat.sampling.top_k, 20);
+  EXPECT_EQ(chat.draw.temperature, 0.7F);
+  EXPECT_EQ(chat.draw.top_p, 0.95F);
+  EXPECT_EQ(chat.draw.top_k, 20);
   EXPECT_EQ(chat.seed, kFreshSeed);
-  EXPECT_EQ(chat.sampling.seed, static_cast<std::uint64_t>(kFreshSeed));
+  EXPECT_EQ(chat.draw.seed, static_cast<std::uint64_t>(kFreshSeed));
   EXPECT_FALSE(chat.max_tokens.has_value());
   EXPECT_EQ(chat.delivery, Delivery::Whole);
 }
@@ -171,10 +171,10 @@ TEST(ParseChat, FillsWhatIsSilentFromTheModelsDefaults) {
 TEST(ParseChat, ReadsSampling) {
   const ChatRequest chat =
       accepted(body_with(R"("temperature":0,"top_p":0.5,"top_k":3,"min_p":0.25,"seed":-9223372036854775808)"));
-  EXPECT_EQ(chat.sampling.temperature, 0.0F);
-  EXPECT_EQ(chat.sampling.top_p, 0.5F);
-  EXPECT_EQ(chat.sampling.top_k, 3);
-  EXPECT_EQ(chat.sampling.min_p, 0.25F);
+  EXPECT_EQ(chat.draw.temperature, 0.0F);
+  EXPECT_EQ(chat.draw.top_p, 0.5F);
+  EXPECT_EQ(chat.draw.top_k, 3);
+  EXPECT_EQ(chat.draw.min_p, 0.25F);
   EXPECT_EQ(chat.seed, std::numeric_limits<std::int64_t>::min());
 }
 

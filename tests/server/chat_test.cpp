@@ -17,7 +17,7 @@ TEST_F(Chat, AWholeReplyIsOneObject) {
   ASSERT_TRUE(request);
   EXPECT_EQ(request->request.prompt_ids.size(), 5U);
   EXPECT_EQ(request->request.max_tokens, 7);
-  EXPECT_EQ(request->request.sampling.seed, 3U);
+  EXPECT_EQ(request->request.draw.seed, 3U);
   request->sink->on_text({"Hi", {1}});
   request->sink->on_text({" there", {2}});
   runner.end(*request, FinishReason::Stop);

@@ -1,0 +1,49 @@
+#include "cli/flags.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "base/thread_pool.h"
+
+namespace rondo {
+
+namespace {
+
+std::string check_device(const std::string& device) {
+  if (device == "auto" || device == "cpu") return "";
+  if (device == "cuda") return "cuda is not in this build yet; auto and cpu serve on the CPU";
+  return fmt::format("'{}' is no device; known: auto, cpu", device);
+}
+
+}  // namespace
+
+std::optional<int> parse_flags(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::Success& asked_for_text) {  // --help, --version
+    return app.exit(asked_for_text);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "{}: {} ({} --help lists the flags)\n", app.get_name(), error.what(), app.get_name());
+    return 2;
+  }
+}
+
+void add_load_flags(CLI::App& app, LoadOptions& options) {
+  app.add_option("MODEL", options.model_folder, "checkpoint folder; without one, the bundled model");
+  app.add_option("--device", options.device, "auto or cpu")->check(check_device)->capture_default_str();
+  app.add_option("--threads", options.num_threads, "threads that compute (default: one a core)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--context", options.context_tokens,
+                 fmt::format("tokens of one request, prompt and reply (default: the model's own, at most {})",
+                             kDefaultContextTokens))
+      ->check(CLI::Range(2, 1 << 30));
+}
+
+int fail_with(const std::string& command, const Error& error) {
+  fmt::print(stderr, "{}: {}\n", command, error.message);
+  return 1;
+}
+
+}  // namespace rondo

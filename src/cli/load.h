@@ -1,0 +1,50 @@
+// Loading, as serve and run share it: from a checkpoint folder to an engine that is ready to run.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "api/served_model.h"
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "ckpt/checkpoint.h"
+#include "engine/engine.h"
+#include "model/model.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace rondo {
+
+inline constexpr int kDefaultContextTokens = 8192;
+
+struct LoadOptions {
+  std::string model_folder;  // empty: the bundled model
+  std::string device = "auto";
+  std::optional<int> num_threads;     // nullopt: one a core
+  std::optional<int> context_tokens;  // nullopt: the model's own, at most kDefaultContextTokens
+  int max_queued = 256;
+  enum class Template { Needed, NotNeeded } chat_template = Template::Needed;
+};
+
+// In the order in which each stands on the ones before it.
+struct Loaded {
+  std::unique_ptr<Checkpoint> checkpoint;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<ChatTemplate> chat_template;  // null when not needed
+  std::unique_ptr<ThreadPool> pool;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Engine> engine;
+  double load_ms = 0;
+
+  ServedModel served() const;  // name: the folder's; no aliases; max_tokens: the whole window
+};
+
+// Progress goes to stderr (cli/progress.h). Errors name the file or the flag.
+Result<Loaded> load(const LoadOptions& options);
+
+// The model that comes with the program: beside it in the source tree or where it was installed. NotFound in words.
+Result<std::string> find_bundled_model();
+
+}  // namespace rondo
