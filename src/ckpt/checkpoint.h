@@ -3,9 +3,13 @@
 // Names are canonical: without the `model.` or `model.language_model.` prefix ("layers.0.mlp.gate.weight",
 // "embed_tokens.weight", "lm_head.weight", "mtp.fc.weight"); the vision tower is left out. Tensors point into mapped
 // files and live as long as the Checkpoint. A weight is never invented: what is missing or misshapen is a problem.
+//
+// Which files: those that model.safetensors.index.json names, or without an index every *.safetensors in the folder.
+// Experts may be stacked ("experts.gate_up_proj") or one by one ("experts.7.up_proj.weight"), decided layer by layer;
+// an n-gram table in shards or whole; expert_weights() and ngram_table() hide which. A head is there when any of its
+// tensors is, and then all of them must be. Tensors that the model has no use for are listed as ignored.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,7 +26,7 @@ namespace rondo {
 enum class TensorClass {
   Matrix,   // [out, in]: BF16, read in place
   Vector,   // norms, A_log, dt_bias, convolutions: BF16, F16 or F32, widened to float32 when loaded
-  Integers  // n-gram hash buffers: I64
+  Integers  // n-gram hash buffers: I64; a file may leave them out, as ngram_hash() computes the same
 };
 
 struct TensorSpec {
@@ -41,7 +45,8 @@ class WeightSource {
   virtual ~WeightSource() = default;
   virtual const ModelConfig& config() const = 0;
   virtual bool has_mtp() const = 0;
-  // The tensor, whose class and shape open() has checked; nullopt only for names outside the inventory.
+  // The tensor, whose class, shape and alignment open() has checked. nullopt for names outside the inventory, and for
+  // the three kinds that may be stored otherwise or not at all: stacked experts, table shards, Integers.
   virtual std::optional<Tensor> find(std::string_view name) const = 0;
 };
 
@@ -52,9 +57,14 @@ struct ExpertWeights {
 // prefix: "layers.3.mlp" or "mtp.layers.0.mlp". CHECKs that the source holds it.
 ExpertWeights expert_weights(const WeightSource& source, const std::string& prefix, int expert);
 
+// The n-gram table of one layer as one tensor or several, in row order: [rows, embed_dim / heads] BF16, their rows
+// adding up to ngram_hash().padded_rows. CHECKs that the source holds it.
+std::vector<Tensor> ngram_table(const WeightSource& source, int layer);
+
 struct Problem {
   std::string file;     // name inside the folder
   std::string message;  // names the tensor or key
+  ErrorCode code = ErrorCode::Corrupt;
 };
 
 class Checkpoint final : public WeightSource {
@@ -74,16 +84,20 @@ class Checkpoint final : public WeightSource {
 
   const std::vector<Problem>& problems() const;
   const GenerationDefaults& generation_defaults() const;
-  bool has_tokenizer() const;  // tokenizer.json is there
+  bool has_tokenizer() const;      // tokenizer.json is there
+  bool has_chat_template() const;  // chat_template.jinja, or chat_template in tokenizer_config.json
   const std::string& folder() const;
   std::uint64_t mapped_bytes() const;  // of all shards
-  // Every tensor found, canonical name first: for inspect.
+  // Every tensor found, in the order of the files: for inspect.
   struct Entry {
     std::string name, file;
     DType dtype;
     Shape shape;
+    std::uint64_t size_bytes;
+    bool used;  // by the model, and sound; else ignored, or what a problem is about
   };
   std::vector<Entry> entries() const;
+  std::vector<std::string> unread_files() const;  // *.safetensors that the index does not name
 
  private:
   struct Files;
@@ -93,5 +107,7 @@ class Checkpoint final : public WeightSource {
 
 // Weights from a seed in a published shape, no file: for benches. Known names: qwen3.5-0.8b.
 Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name, std::uint64_t seed);
+// The same for any shape: each value depends on (seed, tensor's name, index) alone.
+std::unique_ptr<WeightSource> make_synthetic(const ModelConfig& config, bool has_mtp, std::uint64_t seed);
 
 }  // namespace rondo

@@ -66,7 +66,7 @@ struct ModelConfig {
   std::vector<LayerKind> layers;
   float norm_eps = 1e-6F;
   bool tied_embeddings = false;
-  int context_tokens = 0;  // max_position_embeddings
+  int context_tokens = 0;  // max_position_embeddings, or what YaRN stretches its original context to, if that is more
   // gated attention
   int q_heads = 0, kv_heads = 0, head_dim = 0;
   RopeConfig rope;
@@ -79,8 +79,10 @@ struct ModelConfig {
   MoeConfig moe;
   HyperConnectionConfig hyper;
   NgramConfig ngram;
-  int eos_token = -1;      // text_config's: cuts n-grams; not what ends a reply
-  int num_mtp_layers = 0;  // what the file says; whether a head is there, the tensors say
+  int eos_token = -1;           // text_config's: cuts n-grams; not what ends a reply
+  std::vector<int> end_tokens;  // every eos_token_id, the top level's first: ends a reply unless generation_config does
+  int num_mtp_layers = 0;       // what the file says; whether a head is there, the tensors say
+  std::string quantization;     // quantization_config's quant_method, in the file's words; empty = none
 
   int num_layers() const { return static_cast<int>(layers.size()); }
   int linear_channels() const {
@@ -98,8 +100,9 @@ struct GenerationDefaults {
   float top_p = 1;
   int top_k = 0;  // 0 = off
   float min_p = 0;
-  std::vector<int> end_tokens;  // else config.json's eos_token_id
+  std::vector<int> end_tokens;  // empty where the file names none: then config.json's
 };
+// do_sample: false means temperature 0, as transformers reads it.
 Result<GenerationDefaults> parse_generation_config(std::string_view generation_config_json, const std::string& name);
 
 }  // namespace rondo

@@ -9,22 +9,14 @@
 #include <vector>
 
 #include "base/result.h"
+#include "ops/sample/draw.h"
 
 namespace rondo {
 
-// How a token is drawn: ops/sample/draw.h has the order in which these apply.
-struct SamplingSettings {
-  float temperature = 1;  // 0 = the highest logit
-  int top_k = 0;          // 0 = off
-  float top_p = 1;        // 1 = off
-  float min_p = 0;        // 0 = off
-  std::uint64_t seed = 0;
-};
-
 struct Request {
-  std::vector<std::int32_t> prompt_ids;  // at least one
-  int max_tokens = 1;                    // prompt + max_tokens fits the context, else submit refuses with both numbers
-  SamplingSettings sampling;
+  std::vector<std::int32_t> prompt_ids;   // at least one
+  int max_tokens = 1;                     // prompt + max_tokens fits the context, else submit refuses with both numbers
+  DrawSettings draw;                      // ops/sample/draw.h has the order in which its fields apply
   std::vector<std::int32_t> end_ids;      // any of these ends the reply (and is its last id)
   std::vector<std::string> stop_strings;  // the reply's text ends before the first of these
   bool skip_special = true;               // leave special added tokens out of the text

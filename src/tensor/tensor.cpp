@@ -61,6 +61,15 @@ std::string Shape::to_string() const {
   return out + "]";
 }
 
+Tensor Tensor::slice(std::int64_t begin, std::int64_t count) const {
+  CHECK(begin >= 0 && count >= 0 && begin + count <= shape[0]);
+  Shape sliced{count};
+  for (int axis = 1; axis < shape.rank(); ++axis) sliced.append(shape[axis]);
+  if (data == nullptr) return {nullptr, dtype, sliced};
+  const auto row_bytes = static_cast<std::int64_t>(size_bytes(dtype)) * width();
+  return {static_cast<const std::byte*>(data) + begin * row_bytes, dtype, sliced};
+}
+
 float to_float(BFloat16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
 
 BFloat16 to_bfloat16(float value) {

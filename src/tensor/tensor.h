@@ -57,6 +57,23 @@ struct Tensor {
   const T* as() const {
     return static_cast<const T*>(data);
   }
+
+  // Activations: float32 [rows, width...]. A view is shallow: an op writes the tensors its contract names as outputs.
+  float* f32() const {
+    DCHECK(dtype == DType::F32);
+    return static_cast<float*>(const_cast<void*>(data));
+  }
+  std::int32_t* i32() const {
+    DCHECK(dtype == DType::I32);
+    return static_cast<std::int32_t*>(const_cast<void*>(data));
+  }
+  const BFloat16* bf16() const {
+    CHECK(dtype == DType::BF16);
+    return as<BFloat16>();
+  }
+  int rows() const { return static_cast<int>(shape[0]); }
+  std::int64_t width() const { return shape[0] == 0 ? 0 : shape.num_elements() / shape[0]; }  // elements a row
+  Tensor slice(std::int64_t begin, std::int64_t count) const;  // rows of the outermost axis
 };
 
 }  // namespace rondo

@@ -1,0 +1,24 @@
+// ServedModel: what api/ must know of the model being served to judge a request and word a reply.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ckpt/config.h"
+
+namespace rondo {
+
+struct ServedModel {
+  std::string name;
+  std::vector<std::string> aliases;          // other names it answers to; "*" = any name
+  int context_tokens = 0;                    // the window of one request: prompt and reply
+  int max_tokens = 0;                        // of a reply whose request is silent (also bounded by the window)
+  GenerationDefaults defaults;               // what a silent request gets, and the ids that end a reply
+  std::string arithmetic;                    // backend and instruction set, "cpu/avx512"
+  std::optional<std::int32_t> think_end_id;  // </think>, where it is one token
+  std::int64_t created = 0;                  // seconds since 1970
+};
+
+}  // namespace rondo

@@ -1,0 +1,20 @@
+#include "api/template_prompt.h"
+
+#include <ctime>
+#include <utility>
+
+#include "api/think_split.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace rondo {
+
+Result<BuiltPrompt> TemplatePrompt::build(const json::Object& variables) const {
+  TRY(const MarkedText prompt, chat_template_->render(variables, std::time(nullptr)));
+  BuiltPrompt built;
+  built.ids = tokenizer_->encode(prompt);
+  built.thinking = ends_inside_think(prompt);
+  return built;
+}
+
+}  // namespace rondo

@@ -1,0 +1,23 @@
+// TemplatePrompt: the PromptBuilder of a loaded checkpoint.
+#pragma once
+
+#include "api/prompt_builder.h"
+
+namespace rondo {
+
+class ChatTemplate;
+class Tokenizer;
+
+class TemplatePrompt final : public PromptBuilder {
+ public:
+  // Both outlive the builder.
+  TemplatePrompt(const ChatTemplate& chat_template, const Tokenizer& tokenizer)
+      : chat_template_(&chat_template), tokenizer_(&tokenizer) {}
+  Result<BuiltPrompt> build(const json::Object& variables) const override;
+
+ private:
+  const ChatTemplate* chat_template_;
+  const Tokenizer* tokenizer_;
+};
+
+}  // namespace rondo

@@ -1,0 +1,185 @@
+#include "ckpt/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ckpt/ngram_hash.h"
+
+namespace rondo {
+
+namespace {
+
+using Kind = ProblemLog::Kind;
+
+constexpr std::string_view kGateUp = "experts.gate_up_proj";
+constexpr std::string_view kDown = "experts.down_proj";
+constexpr std::string_view kShard = "ngram_embedding.shard_";
+
+bool accepts(TensorClass tensor_class, DType dtype) {
+  switch (tensor_class) {
+    case TensorClass::Matrix: return dtype == DType::BF16;
+    case TensorClass::Vector: return dtype == DType::BF16 || dtype == DType::F16 || dtype == DType::F32;
+    case TensorClass::Integers: return dtype == DType::I64;
+  }
+  return false;
+}
+
+std::string_view accepted_names(TensorClass tensor_class) {
+  switch (tensor_class) {
+    case TensorClass::Matrix: return "BF16";
+    case TensorClass::Vector: return "BF16, F16 or F32";
+    case TensorClass::Integers: return "I64";
+  }
+  return "";
+}
+
+std::string_view quantised_note(DType dtype) {
+  if (dtype == DType::F8E4M3 || dtype == DType::F8E5M2) return "; block-FP8 is not supported yet";
+  if (dtype == DType::U8 || dtype == DType::I8 || dtype == DType::I32) return "; packed weights are not supported yet";
+  return "";
+}
+
+class Checker {
+ public:
+  Checker(const ModelConfig& config, const ShardSet& set, ProblemLog& log) : config_(config), set_(set), log_(log) {}
+
+  CheckedTensors run() && {
+    const std::vector<TensorSpec> specs = inventory(config_, true);
+    checked_.has_mtp = std::any_of(specs.begin(), specs.end(), [this](const TensorSpec& spec) {
+      return spec.name.starts_with("mtp.") && (holds(spec.name) || set_.accounted.contains(spec.name));
+    });
+    for (const TensorSpec& spec : specs) {
+      if (!spec.name.starts_with("mtp.") || checked_.has_mtp) check(spec);
+    }
+    for (int p = 0; p < static_cast<int>(config_.ngram.layers.size()); ++p) check_hash(p);
+    return std::move(checked_);
+  }
+
+ private:
+  bool holds(std::string_view name) const { return set_.tensors.find(name) != set_.tensors.end(); }
+
+  void check(const TensorSpec& spec) {
+    if (holds(spec.name)) return check_found(spec);
+    if (spec.tensor_class == TensorClass::Integers) return;  // computed instead
+    if (spec.name.ends_with(kGateUp) || spec.name.ends_with(kDown)) return check_experts(spec);
+    if (spec.name.find(kShard) != std::string::npos) return check_table(spec);
+    report_missing(spec.name);
+  }
+
+  void check_found(const TensorSpec& spec) {
+    const FoundTensor& found = set_.tensors.find(spec.name)->second;
+    const StoredTensor& stored = *found.stored;
+    const std::string& file = found.shard->file;
+    if (!accepts(spec.tensor_class, stored.dtype)) {
+      log_.add(file, Kind::DType,
+               fmt::format("tensor {} is {}, expected {}{}", stored.name, dtype_name(stored.dtype),
+                           accepted_names(spec.tensor_class), quantised_note(stored.dtype)),
+               ErrorCode::Unsupported);
+    } else if (stored.shape != spec.shape) {
+      log_.add(file, Kind::Shape,
+               fmt::format("tensor {} has shape {}, config.json asks for {}", stored.name, stored.shape.to_string(),
+                           spec.shape.to_string()));
+    } else if (stored.begin % size_bytes(stored.dtype) != 0) {
+      log_.add(file, Kind::Alignment,
+               fmt::format("tensor {} begins at byte {}, which is not aligned for {}", stored.name, stored.begin,
+                           dtype_name(stored.dtype)));
+    } else {
+      checked_.tensors.emplace(spec.name, Tensor{found.data(), stored.dtype, stored.shape});
+    }
+  }
+
+  void report_missing(const std::string& name) {
+    if (set_.may_hold_more || set_.accounted.contains(name)) return;
+    log_.add(set_.list_file, Kind::Missing, fmt::format("tensor {} is missing", name));
+  }
+
+  // A stacked tensor is not there: the layer's experts stand one by one, or it is missing. Layers that hold either
+  // stacked tensor are stacked, so that one half of a pair is not looked for under other names.
+  void check_experts(const TensorSpec& spec) {
+    const bool is_down = spec.name.ends_with(kDown);
+    const std::string prefix = spec.name.substr(0, spec.name.size() - (is_down ? kDown : kGateUp).size() - 1);
+    const std::string other = fmt::format("{}.{}", prefix, is_down ? kGateUp : kDown);
+    if (holds(other) || set_.accounted.contains(spec.name) || !has_single_experts(prefix)) {
+      return report_missing(spec.name);
+    }
+    const std::int64_t size = config_.moe.expert_size, hidden = config_.hidden_size;
+    for (int expert = 0; expert < config_.moe.num_experts; ++expert) {
+      if (is_down) {
+        check_or_miss({expert_name(prefix, expert, "down"), {hidden, size}, TensorClass::Matrix});
+      } else {
+        check_or_miss({expert_name(prefix, expert, "gate"), {size, hidden}, TensorClass::Matrix});
+        check_or_miss({expert_name(prefix, expert, "up"), {size, hidden}, TensorClass::Matrix});
+      }
+    }
+  }
+
+  bool has_single_experts(const std::string& prefix) const {
+    for (int expert = 0; expert < config_.moe.num_experts; ++expert) {
+      for (const std::string_view part : {"gate", "up", "down"}) {
+        const std::string name = expert_name(prefix, expert, part);
+        if (holds(name) || set_.accounted.contains(name)) return true;
+      }
+    }
+    return false;
+  }
+
+  void check_or_miss(const TensorSpec& spec) {
+    if (holds(spec.name)) return check_found(spec);
+    report_missing(spec.name);
+  }
+
+  // A table shard is not there: the table may be whole, under the name without the shard.
+  void check_table(const TensorSpec& spec) {
+    const std::size_t at = spec.name.find(kShard);
+    const std::string whole = spec.name.substr(0, at) + "ngram_embedding.weight";
+    if (!holds(whole) && !set_.accounted.contains(whole)) return report_missing(spec.name);
+    const bool is_first = spec.name.substr(at + kShard.size()) == "0.weight";
+    if (!is_first) return;  // checked once, at the first shard's turn
+    const Shape shape{spec.shape[0] * config_.ngram.table_shards, spec.shape[1]};
+    check_or_miss({whole, shape, TensorClass::Matrix});
+  }
+
+  // The hash buffers of a file must be what its config gives, or every n-gram would read another row.
+  void check_hash(int ordinal) {
+    const NgramHash hash = ngram_hash(config_, ordinal);
+    const int layer = config_.ngram.layers[static_cast<std::size_t>(ordinal)];
+    const std::string prefix = fmt::format("layers.{}.ple.ple_embedding.", layer);
+    check_buffer(prefix + "layer_multipliers", hash.multipliers);
+    check_buffer(prefix + "ngram_heads_offsets", hash.head_offsets);
+    check_buffer(prefix + "ngram_heads_vocab_sizes", hash.head_sizes);
+  }
+
+  void check_buffer(const std::string& name, const std::vector<std::int64_t>& computed) {
+    const auto tensor = checked_.tensors.find(name);
+    if (tensor == checked_.tensors.end()) return;
+    const auto* stored = tensor->second.as<std::int64_t>();
+    for (std::size_t i = 0; i < computed.size(); ++i) {
+      if (stored[i] == computed[i]) continue;
+      const FoundTensor& found = set_.tensors.find(name)->second;
+      log_.add(found.shard->file, Kind::Other,
+               fmt::format("tensor {}: number {} is {}, config.json gives {}", found.stored->name, i, stored[i],
+                           computed[i]));
+      checked_.tensors.erase(tensor);
+      return;
+    }
+  }
+
+  const ModelConfig& config_;
+  const ShardSet& set_;
+  ProblemLog& log_;
+  CheckedTensors checked_;
+};
+
+}  // namespace
+
+CheckedTensors check_tensors(const ModelConfig& config, const ShardSet& set, ProblemLog& log) {
+  return Checker(config, set, log).run();
+}
+
+std::string expert_name(std::string_view prefix, int expert, std::string_view part) {
+  return fmt::format("{}.experts.{}.{}_proj.weight", prefix, expert, part);
+}
+
+}  // namespace rondo

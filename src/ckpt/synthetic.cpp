@@ -1,0 +1,182 @@
+// Synthetic weights: each value is a function of (seed, tensor's name, index), spread so that activations keep their
+// size from layer to layer: matrices about 1 / sqrt(inputs), zero-centred norms near 0, the plain norm near 1.
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <new>
+
+#include "base/thread_pool.h"
+#include "ckpt/checkpoint.h"
+#include "ckpt/ngram_hash.h"
+#include "ckpt/shards.h"
+
+namespace rondo {
+
+namespace {
+
+std::uint64_t mix(std::uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+std::uint64_t name_key(std::string_view name, std::uint64_t seed) {
+  std::uint64_t key = mix(seed + 0x9E3779B97F4A7C15u);
+  for (const char c : name) key = mix(key ^ static_cast<unsigned char>(c)) + 0x9E3779B97F4A7C15u;
+  return key;
+}
+
+// Uniform in [-1, 1), from 16 bits.
+float centred(std::uint64_t sixteen_bits) {
+  return (static_cast<float>(static_cast<std::int32_t>(sixteen_bits & 0xFFFFu)) - 32767.5F) * (1.0F / 32768.0F);
+}
+
+BFloat16 rounded(float value) {  // to_bfloat16 without its NaN branch, inlined: this runs a billion times
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return {static_cast<std::uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16)};
+}
+
+// out[i] = mean + spread * u, four values from one counter.
+void fill_uniform(BFloat16* out, std::int64_t begin, std::int64_t end, std::uint64_t key, float mean, float spread) {
+  for (std::int64_t i = begin; i < end; i += 4) {
+    std::uint64_t bits = mix(key + static_cast<std::uint64_t>(i) * 0x9E3779B97F4A7C15u);
+    const std::int64_t n = std::min<std::int64_t>(4, end - i);
+    for (std::int64_t j = 0; j < n; ++j, bits >>= 16) out[i + j] = rounded(mean + spread * centred(bits));
+  }
+}
+
+struct Spread {
+  float mean, half_width;
+};
+
+Spread spread_of(const TensorSpec& spec) {
+  constexpr float kUniform = 1.7320508F;  // half width of a uniform law of variance 1
+  const std::string_view name = spec.name;
+  if (name.ends_with("linear_attn.norm.weight")) return {1.0F, 0.1F};
+  if (name.ends_with("conv1d.weight")) return {0.0F, 0.5F};
+  if (name.ends_with("dt_bias")) return {0.0F, 1.0F};
+  if (spec.tensor_class == TensorClass::Vector) return {0.0F, 0.1F};
+  if (name == "embed_tokens.weight" || name.find("ngram_embedding") != name.npos) return {0.0F, kUniform};
+  const auto inputs = static_cast<float>(spec.shape[spec.shape.rank() - 1]);
+  return {0.0F, kUniform / std::sqrt(inputs)};
+}
+
+constexpr std::size_t kAlignBytes = 64;
+
+class SyntheticWeights final : public WeightSource {
+ public:
+  SyntheticWeights(const ModelConfig& config, bool has_mtp, std::uint64_t seed) : config_(config), has_mtp_(has_mtp) {
+    const std::vector<TensorSpec> specs = inventory(config_, has_mtp_);
+    for (const TensorSpec& spec : specs) size_bytes_ += bytes_of(spec);
+    // Anonymous memory in huge pages, where the system has them: reading it then costs what reading weights costs.
+    void* memory = ::mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    ::madvise(memory, size_bytes_, MADV_HUGEPAGE);
+    memory_ = static_cast<std::byte*>(memory);
+    ThreadPool pool(num_physical_threads());
+    std::byte* at = memory_;
+    for (const TensorSpec& spec : specs) {
+      fill(spec, at, name_key(spec.name, seed), pool);
+      tensors_.emplace(spec.name, Tensor{at, dtype_of(spec), spec.shape});
+      at += bytes_of(spec);
+    }
+    fill_hashes();
+  }
+  ~SyntheticWeights() override { ::munmap(memory_, size_bytes_); }
+  SyntheticWeights(const SyntheticWeights&) = delete;
+  SyntheticWeights& operator=(const SyntheticWeights&) = delete;
+
+  const ModelConfig& config() const override { return config_; }
+  bool has_mtp() const override { return has_mtp_; }
+  std::optional<Tensor> find(std::string_view name) const override {
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end()) return std::nullopt;
+    return found->second;
+  }
+
+ private:
+  static DType dtype_of(const TensorSpec& spec) {
+    return spec.tensor_class == TensorClass::Integers ? DType::I64 : DType::BF16;
+  }
+  static std::size_t bytes_of(const TensorSpec& spec) {
+    const std::size_t bytes = static_cast<std::size_t>(spec.shape.num_elements()) * rondo::size_bytes(dtype_of(spec));
+    return (bytes + kAlignBytes - 1) / kAlignBytes * kAlignBytes;
+  }
+
+  static void fill(const TensorSpec& spec, std::byte* at, std::uint64_t key, ThreadPool& pool) {
+    if (spec.tensor_class == TensorClass::Integers) return;  // fill_hashes()
+    auto* values = reinterpret_cast<BFloat16*>(at);
+    const std::int64_t n = spec.shape.num_elements();
+    if (spec.name.ends_with("A_log")) {
+      // As the family is initialised: a decay rate spread evenly over (0, 6].
+      for (std::int64_t i = 0; i < n; ++i) {
+        const float unit = 0.5F * centred(mix(key + static_cast<std::uint64_t>(i))) + 0.5F;
+        values[i] = to_bfloat16(std::log(0.01F + 5.99F * unit));
+      }
+      return;
+    }
+    const Spread spread = spread_of(spec);
+    constexpr std::int64_t kRun = 1 << 16;  // values handed to a thread at a time, a multiple of four
+    const auto num_runs = static_cast<int>((n + kRun - 1) / kRun);
+    pool.split(num_runs, 1, [&](int first, int last) {
+      fill_uniform(values, first * kRun, std::min(n, last * kRun), key, spread.mean, spread.half_width);
+    });
+  }
+
+  void fill_hashes() {
+    for (std::size_t p = 0; p < config_.ngram.layers.size(); ++p) {
+      const NgramHash hash = ngram_hash(config_, static_cast<int>(p));
+      const std::string prefix = fmt::format("layers.{}.ple.ple_embedding.", config_.ngram.layers[p]);
+      write(prefix + "layer_multipliers", hash.multipliers);
+      write(prefix + "ngram_heads_offsets", hash.head_offsets);
+      write(prefix + "ngram_heads_vocab_sizes", hash.head_sizes);
+    }
+  }
+  void write(const std::string& name, const std::vector<std::int64_t>& numbers) {
+    const auto offset = static_cast<const std::byte*>(tensors_.find(name)->second.data) - memory_;
+    std::memcpy(memory_ + offset, numbers.data(), numbers.size() * sizeof(std::int64_t));
+  }
+
+  ModelConfig config_;
+  bool has_mtp_;
+  std::size_t size_bytes_ = 0;
+  std::byte* memory_ = nullptr;
+  ByName<Tensor> tensors_;
+};
+
+ModelConfig qwen35_08b() {
+  ModelConfig config;
+  config.architecture = Architecture::Qwen35;
+  config.vocab_size = 248320;
+  config.hidden_size = 1024;
+  for (int i = 0; i < 24; ++i) config.layers.push_back(i % 4 == 3 ? LayerKind::Attention : LayerKind::Linear);
+  config.tied_embeddings = true;
+  config.context_tokens = 262144;
+  config.q_heads = 8;
+  config.kv_heads = 2;
+  config.head_dim = 256;
+  config.linear_k_heads = config.linear_v_heads = 16;
+  config.linear_k_dim = config.linear_v_dim = 128;
+  config.mlp_size = 3584;
+  config.eos_token = 248044;
+  config.end_tokens = {248046, 248044};
+  config.num_mtp_layers = 1;
+  return config;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name, std::uint64_t seed) {
+  if (shape_name == "qwen3.5-0.8b") return make_synthetic(qwen35_08b(), true, seed);
+  return failure(ErrorCode::InvalidArgument,
+                 fmt::format("unknown synthetic shape \"{}\" (known: qwen3.5-0.8b)", shape_name));
+}
+
+std::unique_ptr<WeightSource> make_synthetic(const ModelConfig& config, bool has_mtp, std::uint64_t seed) {
+  return std::make_unique<SyntheticWeights>(config, has_mtp, seed);
+}
+
+}  // namespace rondo

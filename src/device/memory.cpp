@@ -1,0 +1,88 @@
+#include "device/memory.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace rondo {
+
+namespace {
+
+std::size_t rounded_up(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+std::size_t tensor_bytes(DType dtype, const Shape& shape) {
+  return static_cast<std::size_t>(shape.num_elements()) * size_bytes(dtype);
+}
+
+std::string human_bytes(std::uint64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 1048576.0);
+}
+
+}  // namespace
+
+Result<Buffer> Buffer::reserve(std::size_t size_bytes, const std::string& what) {
+  Buffer buffer;
+  if (size_bytes == 0) return buffer;
+  void* data = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) {
+    return failure(ErrorCode::Io,
+                   fmt::format("cannot reserve {} for {}: {}", human_bytes(size_bytes), what, std::strerror(errno)));
+  }
+  ::madvise(data, size_bytes, MADV_HUGEPAGE);
+  std::memset(data, 0, size_bytes);  // touch every page now, not under a request
+  buffer.data_ = static_cast<std::byte*>(data);
+  buffer.size_bytes_ = size_bytes;
+  return buffer;
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_bytes_, other.size_bytes_);
+  return *this;
+}
+
+Buffer::~Buffer() {
+  if (data_ != nullptr) ::munmap(data_, size_bytes_);
+}
+
+Tensor Arena::take(DType dtype, Shape shape) {
+  const std::size_t begin = used_bytes_;
+  used_bytes_ += rounded_up(tensor_bytes(dtype, shape));
+  if (base_ == nullptr) return {nullptr, dtype, shape};
+  CHECK(used_bytes_ <= capacity_bytes_);
+  return {base_ + begin, dtype, shape};
+}
+
+Tensor Scratch::take(DType dtype, Shape shape) {
+  const std::size_t begin = used_bytes_;
+  used_bytes_ += rounded_up(tensor_bytes(dtype, shape));
+  *peak_bytes_ = std::max(*peak_bytes_, used_bytes_);
+  if (base_ == nullptr) return {nullptr, dtype, shape};
+  CHECK(used_bytes_ <= capacity_bytes_);
+  return {base_ + begin, dtype, shape};
+}
+
+std::uint64_t MemoryPlan::reserved_bytes() const {
+  std::uint64_t total = 0;
+  for (const Item& line : lines) {
+    if (!line.mapped) total += line.bytes;
+  }
+  return total;
+}
+
+std::string MemoryPlan::to_string() const {
+  std::string out;
+  for (const Item& line : lines) {
+    out += fmt::format("  {:<44} {:>12}{}\n", line.what, human_bytes(line.bytes), line.mapped ? "  mapped" : "");
+  }
+  return out + fmt::format("  {:<44} {:>12}\n", "reserved in all", human_bytes(reserved_bytes()));
+}
+
+}  // namespace rondo

@@ -1,0 +1,42 @@
+// Inbox: the queue down to the engine thread. Requests and cancels come in the order they were posted.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "engine/request.h"
+
+namespace rondo {
+
+struct Submission {
+  RequestId id;
+  Request request;
+  std::shared_ptr<EventSink> sink;
+  std::chrono::steady_clock::time_point arrived;
+};
+
+struct InboxMessage {
+  RequestId id;
+  std::optional<Submission> submission;  // none: cancel
+};
+
+class Inbox {
+ public:
+  void post(InboxMessage message);
+  std::vector<InboxMessage> take();
+  // Until something is posted, `stop` is requested or the time is up.
+  void wait(const std::stop_token& stop, std::chrono::milliseconds at_most);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any posted_;
+  std::vector<InboxMessage> messages_;
+};
+
+}  // namespace rondo

@@ -1,0 +1,33 @@
+// RequestRunner: what the server needs of an engine, and no more, so that it can be tested without a model.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "engine/request.h"
+
+namespace rondo {
+
+// What /health and /metrics read; any thread.
+struct EngineStatus {
+  double heartbeat_age_ms = 0;  // since the loop last came round (it comes round idle too, at least every second)
+  bool stopped = false;
+  int running = 0;  // sequences being filled or decoded
+  int queued = 0;
+  std::uint64_t prompt_tokens = 0, completion_tokens = 0, rounds = 0, requests = 0;
+};
+
+// Every call from any thread; none blocks for longer than a queue's lock.
+class RequestRunner {
+ public:
+  virtual ~RequestRunner() = default;
+  // The request's id, or why it can never run (TooLong with both numbers, InvalidArgument) or not now (QueueFull,
+  // Unavailable). After an id, the sink gets exactly one on_end or on_failed, whatever happens.
+  virtual Result<RequestId> submit(Request request, std::shared_ptr<EventSink> sink) = 0;
+  virtual void cancel(RequestId id) = 0;  // unknown or finished ids are nothing to do
+  virtual EngineStatus status() const = 0;
+  virtual int context_tokens() const = 0;  // the window of one sequence
+};
+
+}  // namespace rondo

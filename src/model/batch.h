@@ -1,0 +1,19 @@
+// Batch: the rows of one forward, plain data filled by whoever owns the sequences.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "ops/common/row_span.h"
+#include "tensor/tensor.h"
+
+namespace rondo {
+
+struct Batch {
+  int rows = 0;
+  const std::int32_t* ids = nullptr;  // [rows]
+  std::span<const RowSpan> spans;
+  Tensor ngram_rows;  // I64 [rows, heads] of the n-gram table; unused without one
+};
+
+}  // namespace rondo

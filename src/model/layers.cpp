@@ -1,0 +1,164 @@
+#include "model/layers.h"
+
+#include <array>
+
+#include "ckpt/ngram_hash.h"
+#include "ops/hyper/hyper.h"
+#include "ops/linear/linear.h"
+#include "ops/ngram/ngram.h"
+#include "ops/norm/norm.h"
+#include "ops/pointwise/pointwise.h"
+
+namespace rondo {
+
+PreNorm::PreNorm(Loader& loader, const std::string& norm_name)
+    : eps_(loader.config().norm_eps), gain_(loader.gain(norm_name + ".weight")) {}
+
+void PreNorm::read(Stream& s, Scratch, Tensor residual, Tensor x, Tensor) const {
+  rms_norm(s, residual, gain_, {eps_, residual.width()}, x);
+}
+
+void PreNorm::write(Stream& s, Tensor y, Tensor, Tensor residual) const { add(s, y, residual); }
+
+HyperConnection::HyperConnection(Loader& loader, const std::string& prefix, Writes writes)
+    : num_streams_(loader.config().hyper.num_streams),
+      eps_(loader.config().norm_eps),
+      writes_(writes),
+      gain_(loader.gain(prefix + ".hc_norm.weight")),
+      down_(loader.matrix(prefix + ".input_mix_weight_down.weight")),
+      up_(loader.matrix(prefix + ".input_mix_weight_up.weight")) {
+  if (writes == Writes::Back) inject_ = loader.matrix(prefix + ".block_inject_weight.weight");
+}
+
+void HyperConnection::read(Stream& s, Scratch scratch, Tensor residual, Tensor x, Tensor inject) const {
+  const int rows = residual.rows();
+  const Tensor normed = scratch.take_f32({rows, residual.width()}), omega = scratch.take_f32({rows, residual.width()});
+  const Tensor mix = scratch.take_f32({rows, down_.shape[0]});
+  rms_norm(s, residual, gain_, {eps_, residual.width() / num_streams_}, normed);
+  const LinearPart parts[] = {{.weight = down_, .x = normed, .out = mix, .rows = rows},
+                              {.weight = inject_, .x = normed, .out = inject, .rows = rows}};
+  linear(s, std::span(parts, writes_ == Writes::Back ? 2 : 1));
+  silu_scaled(s, mix, 1.0F / static_cast<float>(num_streams_), mix);
+  linear(s, up_, mix, omega);
+  hyper_read(s, normed, omega, x);
+}
+
+void HyperConnection::write(Stream& s, Tensor y, Tensor inject, Tensor residual) const {
+  hyper_inject(s, y, inject, residual);
+}
+
+MixtureOfExperts::MixtureOfExperts(Loader& loader, const std::string& prefix) {
+  const ModelConfig& c = loader.config();
+  for (int e = 0; e < c.moe.num_experts; ++e) {
+    const ExpertWeights expert = expert_weights(loader.source(), prefix, e);
+    experts_.push_back({.gate = expert.gate, .up = expert.up, .down = expert.down});
+  }
+  const auto expert_bytes = static_cast<std::uint64_t>(3) * static_cast<std::uint64_t>(c.moe.expert_size) *
+                            static_cast<std::uint64_t>(c.hidden_size) * sizeof(BFloat16);
+  loader.count_row_bytes(expert_bytes * static_cast<std::uint64_t>(c.moe.experts_per_token));
+  w_ = {.router = loader.matrix(prefix + ".gate.weight"),
+        .experts = {},
+        .shared = loader.gated_mlp(prefix + ".shared_expert"),
+        .shared_gate = loader.matrix(prefix + ".shared_expert_gate.weight"),
+        .experts_per_token = c.moe.experts_per_token,
+        .normalise_topk = c.moe.normalise_topk};
+}
+
+void MixtureOfExperts::forward(Stream& s, Scratch scratch, Tensor x, Tensor out) const {
+  MoeWeights w = w_;
+  w.experts = experts_;
+  mixture_of_experts(s, w, x, scratch, out);
+}
+
+NgramEmbedding::NgramEmbedding(Loader& loader, int layer) {
+  const ModelConfig& c = loader.config();
+  const std::string prefix = "layers." + std::to_string(layer) + ".ple.";
+  hidden_ = c.hidden_size;
+  eps_ = c.norm_eps;
+  conv_ = {.kernel = c.ngram.conv_kernel, .dilation = c.ngram.ngram_size};
+  table_ = ngram_table(loader.source(), layer);
+  key_ = loader.matrix(prefix + "key_proj.weight");
+  value_ = loader.matrix(prefix + "value_proj.weight");
+  key_gain_ = loader.gain(prefix + "norm_key.weight");
+  query_gain_ = loader.gain(prefix + "norm_query.weight");
+  conv_gain_ = loader.gain(prefix + "norm_conv.weight");
+  conv_weight_ = loader.conv_weight(prefix + "conv1d.weight");
+  const ModelOptions& o = loader.options();
+  const std::int64_t channels = key_.shape[0];
+  Arena& slots = loader.arenas().slots;
+  conv_state_ = {slots.take(DType::F32, {o.max_streams, (conv_.kernel - 1) * conv_.dilation, channels}),
+                 slots.take(DType::F32, {o.max_streams, o.max_drafts, channels})};
+}
+
+void NgramEmbedding::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor residual) const {
+  const int rows = batch.rows;
+  const Tensor e = scratch.take_f32({rows, key_.shape[1]}), value = scratch.take_f32({rows, hidden_});
+  const Tensor key = scratch.take_f32({rows, residual.width()}), query = scratch.take_f32({rows, residual.width()});
+  const Tensor gated = scratch.take_f32({rows, residual.width()});
+  ngram_gather(s, table_, batch.ngram_rows, e);
+  linear(s, std::array{LinearPart{.weight = key_, .x = e, .out = key, .rows = rows},
+                       LinearPart{.weight = value_, .x = e, .out = value, .rows = rows}});
+  rms_norm(s, key, key_gain_, {eps_, hidden_}, key);
+  rms_norm(s, residual, query_gain_, {eps_, hidden_}, query);
+  ngram_gate(s, key, query, value, gated);
+  rms_norm(s, gated, conv_gain_, {eps_, hidden_}, key);
+  causal_conv(s, batch.spans, key, conv_weight_, conv_, conv_state_, query);
+  add(s, gated, residual);
+  add(s, query, residual);
+}
+
+namespace {
+
+Junction make_junction(Loader& loader, const std::string& prefix, const char* norm, const char* hyper) {
+  if (loader.config().hyper.num_streams > 1) {
+    return HyperConnection(loader, prefix + "." + hyper, HyperConnection::Writes::Back);
+  }
+  return PreNorm(loader, prefix + "." + norm);
+}
+
+std::variant<GatedDeltaNet, GatedAttention> make_mixer(Loader& loader, const std::string& prefix, LayerKind kind,
+                                                       Tensor rope_table) {
+  if (kind == LayerKind::Linear) return GatedDeltaNet(loader, prefix + ".linear_attn");
+  return GatedAttention(loader, prefix + ".self_attn", rope_table);
+}
+
+std::variant<DenseMlp, MixtureOfExperts> make_mlp(Loader& loader, const std::string& prefix) {
+  if (loader.config().moe.num_experts > 0) return MixtureOfExperts(loader, prefix + ".mlp");
+  return DenseMlp(loader, prefix + ".mlp");
+}
+
+bool has_ngram(const ModelConfig& config, int layer, Layer::Place place) {
+  const auto& layers = config.ngram.layers;
+  return place == Layer::Place::Main && std::find(layers.begin(), layers.end(), layer) != layers.end();
+}
+
+}  // namespace
+
+Layer::Layer(Loader& loader, const std::string& prefix, int index, Place place, Tensor rope_table)
+    : hidden_(loader.config().hidden_size),
+      num_streams_(loader.config().hyper.num_streams),
+      ngram_(has_ngram(loader.config(), index, place) ? std::make_optional<NgramEmbedding>(loader, index)
+                                                      : std::nullopt),
+      mixer_junction_(make_junction(loader, prefix, "input_layernorm", "attn_hyper_connection")),
+      mixer_(make_mixer(
+          loader, prefix,
+          place == Place::Head ? LayerKind::Attention : loader.config().layers[static_cast<std::size_t>(index)],
+          rope_table)),
+      mlp_junction_(make_junction(loader, prefix, "post_attention_layernorm", "mlp_hyper_connection")),
+      mlp_(make_mlp(loader, prefix)) {}
+
+void Layer::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor residual) const {
+  const Tensor x = scratch.take_f32({batch.rows, hidden_}), y = scratch.take_f32({batch.rows, hidden_});
+  const Tensor inject = scratch.take_f32({batch.rows, num_streams_});
+  if (ngram_) ngram_->forward(s, batch, scratch, residual);
+
+  std::visit([&](const auto& junction) { junction.read(s, scratch, residual, x, inject); }, mixer_junction_);
+  std::visit([&](const auto& mixer) { mixer.forward(s, batch, scratch, x, y); }, mixer_);
+  std::visit([&](const auto& junction) { junction.write(s, y, inject, residual); }, mixer_junction_);
+
+  std::visit([&](const auto& junction) { junction.read(s, scratch, residual, x, inject); }, mlp_junction_);
+  std::visit([&](const auto& mlp) { mlp.forward(s, scratch, x, y); }, mlp_);
+  std::visit([&](const auto& junction) { junction.write(s, y, inject, residual); }, mlp_junction_);
+}
+
+}  // namespace rondo

@@ -1,0 +1,102 @@
+// A decoder layer: how a block reads the residual and writes back to it (Junction), the mixer, the feed-forward block,
+// and qwen4_exp's n-gram embedding before one of the layers.
+//
+// residual: [rows, S * hidden] f32, S = 1 for the qwen3 models, 4 streams side by side for qwen4_exp.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "model/batch.h"
+#include "model/loader.h"
+#include "model/mixers.h"
+
+namespace rondo {
+
+// x = norm(residual);  residual = residual + y
+class PreNorm {
+ public:
+  PreNorm(Loader& loader, const std::string& norm_name);
+  void read(Stream& s, Scratch scratch, Tensor residual, Tensor x, Tensor inject) const;
+  void write(Stream& s, Tensor y, Tensor inject, Tensor residual) const;
+
+ private:
+  float eps_;
+  Tensor gain_;  // [hidden]
+};
+
+// x = mean over streams of sigmoid(omega) * N;  R_s = R_s + kappa_s y    (spec 2.7)
+class HyperConnection {
+ public:
+  enum class Writes { Back, Never };  // the mixer at the end only reads
+  HyperConnection(Loader& loader, const std::string& prefix, Writes writes);
+  void read(Stream& s, Scratch scratch, Tensor residual, Tensor x, Tensor inject) const;
+  void write(Stream& s, Tensor y, Tensor inject, Tensor residual) const;
+
+ private:
+  int num_streams_;
+  float eps_;
+  Writes writes_;
+  Tensor gain_;       // [S * hidden]
+  Tensor down_, up_;  // bf16 [rank, S * hidden], [S * hidden, rank]
+  Tensor inject_;     // bf16 [S, S * hidden]
+};
+
+using Junction = std::variant<PreNorm, HyperConnection>;
+
+class DenseMlp {
+ public:
+  DenseMlp(Loader& loader, const std::string& prefix) : w_(loader.gated_mlp(prefix)) {}
+  void forward(Stream& s, Scratch scratch, Tensor x, Tensor out) const { gated_mlp(s, w_, x, scratch, out); }
+
+ private:
+  GatedMlpWeights w_;
+};
+
+class MixtureOfExperts {
+ public:
+  MixtureOfExperts(Loader& loader, const std::string& prefix);
+  void forward(Stream& s, Scratch scratch, Tensor x, Tensor out) const;
+
+ private:
+  std::vector<GatedMlpWeights> experts_;
+  MoeWeights w_;  // its experts are set when used, so that a layer may be moved
+};
+
+// R = R + PLE(R, tokens)    (spec 2.8)
+class NgramEmbedding {
+ public:
+  NgramEmbedding(Loader& loader, int layer);
+  void forward(Stream& s, const Batch& batch, Scratch scratch, Tensor residual) const;
+
+ private:
+  std::int64_t hidden_;
+  float eps_;
+  ConvSpec conv_;
+  std::vector<Tensor> table_;  // shards, bf16
+  Tensor key_, value_;         // bf16
+  Tensor key_gain_, query_gain_, conv_gain_;
+  Tensor conv_weight_;
+  ConvState conv_state_;
+};
+
+class Layer {
+ public:
+  enum class Place { Main, Head };  // the head's layer is attention, with no n-grams
+  Layer(Loader& loader, const std::string& prefix, int index, Place place, Tensor rope_table);
+  void forward(Stream& s, const Batch& batch, Scratch scratch, Tensor residual) const;
+
+ private:
+  std::int64_t hidden_;
+  int num_streams_;
+  std::optional<NgramEmbedding> ngram_;
+  Junction mixer_junction_;
+  std::variant<GatedDeltaNet, GatedAttention> mixer_;
+  Junction mlp_junction_;
+  std::variant<DenseMlp, MixtureOfExperts> mlp_;
+};
+
+}  // namespace rondo

@@ -1,0 +1,56 @@
+// Loader: weights by name as the modules want them, and the memory they and the sequences' state live in.
+//
+// The same walk over the modules runs twice: first with arenas that only count, which is the plan, then with the
+// reserved buffers, which fills them. So the plan cannot forget what the model takes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ckpt/checkpoint.h"
+#include "device/memory.h"
+#include "model/model.h"
+#include "ops/moe/moe.h"
+
+namespace rondo {
+
+// The four kinds of memory that are reserved.
+struct Arenas {
+  Arena weights;  // vectors widened to f32, matrices that had to be re-laid
+  Arena kv;       // KV blocks, index keys
+  Arena slots;    // recurrent state, logs
+  Arena tables;   // rope
+};
+
+class Loader {
+ public:
+  Loader(const WeightSource& source, const ModelOptions& options, Arenas& arenas)
+      : source_(source), options_(options), arenas_(arenas) {}
+
+  const ModelConfig& config() const { return source_.config(); }
+  const ModelOptions& options() const { return options_; }
+  const WeightSource& source() const { return source_; }
+  Arenas& arenas() { return arenas_; }
+
+  Tensor matrix(const std::string& name);       // bf16 [out, in], where it lies
+  Tensor vector(const std::string& name);       // f32 [n]
+  Tensor gain(const std::string& name);         // f32 [n]: 1 + w, as norm A stores it
+  Tensor decay_rate(const std::string& name);   // f32 [n]: -exp(A_log)
+  Tensor conv_weight(const std::string& name);  // f32 [kernel, channels] from [channels, 1, kernel]
+  // bf16 [rows.size(), in]: the named matrix's rows in that order (qwen3_next's interleaved projections).
+  Tensor matrix_rows(const std::string& name, const std::vector<std::int64_t>& rows);
+  GatedMlpWeights gated_mlp(const std::string& prefix);  // prefix.{gate,up,down}_proj.weight
+  std::uint64_t row_bytes() const { return row_bytes_; }
+  void count_row_bytes(std::uint64_t bytes) { row_bytes_ += bytes; }
+
+ private:
+  template <class Convert>
+  Tensor widened(const std::string& name, Convert convert);
+
+  const WeightSource& source_;
+  const ModelOptions& options_;
+  Arenas& arenas_;
+  std::uint64_t row_bytes_ = 0;
+};
+
+}  // namespace rondo

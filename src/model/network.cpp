@@ -1,0 +1,135 @@
+#include "model/network.h"
+
+#include "ops/linear/linear.h"
+#include "ops/ngram/ngram.h"
+#include "ops/norm/norm.h"
+#include "ops/pointwise/pointwise.h"
+
+namespace rondo {
+
+namespace {
+
+bool has_streams(const ModelConfig& config) { return config.hyper.num_streams > 1; }
+
+Tensor make_rope_table(Loader& loader) {
+  const RopeConfig& rope = loader.config().rope;
+  Arena& tables = loader.arenas().tables;
+  const Tensor table = tables.take(DType::F32, {loader.options().context_tokens, 2, rope.rotary_dim / 2});
+  if (!tables.counts_only()) {
+    fill_rope_table({rope.theta, rope.rotary_dim, rope.yarn_factor, rope.original_context}, table);
+  }
+  return table;
+}
+
+NgramHash hash_of(const ModelConfig& config) {
+  CHECK(config.ngram.layers.size() <= 1);  // the batch carries one table's rows
+  return config.ngram.layers.empty() ? NgramHash{} : ngram_hash(config, 0);
+}
+
+}  // namespace
+
+Network::Network(Loader& loader)
+    : config_(loader.config()),
+      ngram_hash_(hash_of(config_)),
+      embedding_(*loader.source().find("embed_tokens.weight")),
+      lm_head_(loader.matrix(config_.tied_embeddings ? "embed_tokens.weight" : "lm_head.weight")),
+      rope_table_(make_rope_table(loader)) {
+  for (int i = 0; i < config_.num_layers(); ++i) {
+    layers_.emplace_back(loader, "layers." + std::to_string(i), i, Layer::Place::Main, rope_table_);
+  }
+  if (has_streams(config_)) {
+    final_mixer_.emplace(loader, "hyper_connection_mixer", HyperConnection::Writes::Never);
+  } else {
+    final_gain_ = loader.gain("norm.weight");
+  }
+  weight_bytes_per_row_ = loader.row_bytes();
+  if (loader.source().has_mtp()) head_.emplace(loader, rope_table_);
+}
+
+std::int64_t Network::hidden_width() const {
+  return static_cast<std::int64_t>(config_.hidden_size) * config_.hyper.num_streams;
+}
+
+int Network::num_ngram_heads() const { return config_.ngram.layers.empty() ? 0 : config_.ngram.num_heads(); }
+
+void Network::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor hidden) const {
+  embed(s, embedding_, batch.ids, config_.hyper.num_streams, hidden);
+  for (const Layer& layer : layers_) layer.forward(s, batch, scratch, hidden);
+  if (!has_streams(config_)) rms_norm(s, hidden, final_gain_, {config_.norm_eps, hidden.width()}, hidden);
+}
+
+void Network::output(Stream& s, const HyperConnection* mixer, Tensor hidden, std::span<const std::int32_t> rows,
+                     Scratch scratch, Tensor logits) const {
+  const auto n = static_cast<std::int64_t>(rows.size());
+  if (mixer == nullptr) {
+    const LinearPart part{
+        .weight = lm_head_, .x = hidden, .out = logits, .in_rows = rows.data(), .rows = static_cast<int>(n)};
+    return linear(s, std::span(&part, 1));
+  }
+  const Tensor streams = scratch.take_f32({n, hidden.width()}), x = scratch.take_f32({n, config_.hidden_size});
+  gather_rows(s, hidden, rows.data(), streams);
+  mixer->read(s, scratch, streams, x, {});
+  linear(s, lm_head_, x, logits);
+}
+
+void Network::logits(Stream& s, Tensor hidden, std::span<const std::int32_t> rows, Scratch scratch,
+                     Tensor logits) const {
+  output(s, final_mixer_ ? &*final_mixer_ : nullptr, hidden, rows, scratch, logits);
+}
+
+Network::Head::Head(Loader& loader, Tensor rope_table)
+    : embedding_gain(loader.gain("mtp.pre_fc_norm_embedding.weight")),
+      hidden_gain(loader.gain("mtp.pre_fc_norm_hidden.weight")),
+      layer(loader, "mtp.layers.0", 0, Layer::Place::Head, rope_table) {
+  if (has_streams(loader.config())) {
+    fc_embedding = loader.matrix("mtp.fc_embedding.weight");
+    fc_hidden = loader.matrix("mtp.fc_hidden.weight");
+    mixer.emplace(loader, "mtp.hyper_connection_mixer", HyperConnection::Writes::Never);
+  } else {
+    fc = loader.matrix("mtp.fc.weight");
+    norm_gain = loader.gain("mtp.norm.weight");
+  }
+}
+
+void Network::head_forward(Stream& s, const Batch& batch, Tensor hidden, Scratch scratch, Tensor next_hidden) const {
+  CHECK(head_.has_value());
+  const std::int64_t width = config_.hidden_size, rows = batch.rows, streams = config_.hyper.num_streams;
+  const float eps = config_.norm_eps;
+  const Tensor e = scratch.take_f32({rows, width}), h = scratch.take_f32({rows, hidden.width()});
+  embed(s, embedding_, batch.ids, 1, e);
+  rms_norm(s, e, head_->embedding_gain, {eps, width}, e);
+  rms_norm(s, hidden.slice(0, rows), head_->hidden_gain, {eps, hidden.width()}, h);  // one mean over all streams
+  if (has_streams(config_)) {
+    const Tensor from_embedding = scratch.take_f32({rows, width});
+    linear(s, head_->fc_embedding, e, from_embedding);
+    // The streams are rows to fc_hidden: [rows, streams, hidden] seen as [rows * streams, hidden].
+    linear(s, head_->fc_hidden, {h.data, h.dtype, {rows * streams, width}},
+           {next_hidden.data, next_hidden.dtype, {rows * streams, width}});
+    add(s, from_embedding, next_hidden);
+    head_->layer.forward(s, batch, scratch, next_hidden);
+  } else {
+    const Tensor both = scratch.take_f32({rows, 2 * width});
+    side_by_side(s, e, h, both);
+    linear(s, head_->fc, both, next_hidden);
+    head_->layer.forward(s, batch, scratch, next_hidden);
+    rms_norm(s, next_hidden, head_->norm_gain, {eps, width}, next_hidden);
+  }
+}
+
+void Network::head_logits(Stream& s, Tensor next_hidden, std::span<const std::int32_t> rows, Scratch scratch,
+                          Tensor logits) const {
+  CHECK(head_.has_value());
+  output(s, head_->mixer ? &*head_->mixer : nullptr, next_hidden, rows, scratch, logits);
+}
+
+void Network::hash_ngrams(std::span<const std::int32_t> history, std::int64_t* rows) const {
+  const NgramSpec spec{.ngram_size = config_.ngram.ngram_size,
+                       .heads_per_ngram = config_.ngram.heads_per_ngram,
+                       .eos = config_.eos_token,
+                       .multipliers = ngram_hash_.multipliers,
+                       .head_offsets = ngram_hash_.head_offsets,
+                       .head_sizes = ngram_hash_.head_sizes};
+  rondo::ngram_rows(spec, history, rows);
+}
+
+}  // namespace rondo

@@ -1,0 +1,73 @@
+// Network: the equations of the four architectures, from token ids to hidden states to logits, and the draft head's.
+//
+// `hidden` is what the head reads: [rows, hidden] after the final norm (qwen3_next, qwen3_5, qwen3_5_moe), or the four
+// residual streams before the last mixer, [rows, 4 * hidden] (qwen4_exp). Everything const but the sequences' state,
+// which the rows of a batch move on (ops/common/row_span.h).
+#pragma once
+
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "ckpt/ngram_hash.h"
+#include "model/batch.h"
+#include "model/layers.h"
+#include "model/loader.h"
+
+namespace rondo {
+
+class Network {
+ public:
+  explicit Network(Loader& loader);
+
+  std::int64_t hidden_width() const;
+  bool has_head() const { return head_.has_value(); }
+  int num_ngram_heads() const;
+
+  // Every row of the batch through the model. hidden: [rows, hidden_width] f32.
+  void forward(Stream& s, const Batch& batch, Scratch scratch, Tensor hidden) const;
+  // logits[i] of hidden row rows[i]. logits: [n, vocab] f32.
+  void logits(Stream& s, Tensor hidden, std::span<const std::int32_t> rows, Scratch scratch, Tensor logits) const;
+
+  // One pass of the head (spec 3): row t reads token ids[t] (the one after position t) and hidden row t, at position t,
+  // and yields next_hidden, which a chained step reads in hidden's place. Writes the head's own KV at the rows'
+  // positions.
+  void head_forward(Stream& s, const Batch& batch, Tensor hidden, Scratch scratch, Tensor next_hidden) const;
+  void head_logits(Stream& s, Tensor next_hidden, std::span<const std::int32_t> rows, Scratch scratch,
+                   Tensor logits) const;
+
+  // Table rows of the last token of `history` (ops/ngram/ngram.h). rows: [num_ngram_heads].
+  void hash_ngrams(std::span<const std::int32_t> history, std::int64_t* rows) const;
+  int ngram_size() const { return config_.ngram.ngram_size; }
+  std::uint64_t weight_bytes_per_row() const { return weight_bytes_per_row_; }  // of the target, one row
+
+ private:
+  // norm or hyper-connection mixer on rows of the last hidden states, then the output matrix.
+  void output(Stream& s, const HyperConnection* mixer, Tensor hidden, std::span<const std::int32_t> rows,
+              Scratch scratch, Tensor logits) const;
+
+  // qwen3_*: u = fc [norm_e(e) ; norm_h(h)];  qwen4_exp: U_s = fc_hidden norm_h(R)_s + fc_embedding norm_e(e)
+  struct Head {
+    Head(Loader& loader, Tensor rope_table);
+    Tensor embedding_gain, hidden_gain;
+    Tensor fc;                       // qwen3_*: bf16 [hidden, 2 hidden]
+    Tensor fc_embedding, fc_hidden;  // qwen4_exp: bf16 [hidden, hidden]
+    Layer layer;
+    Tensor norm_gain;                      // qwen3_*
+    std::optional<HyperConnection> mixer;  // qwen4_exp
+  };
+
+  const ModelConfig& config_;
+  NgramHash ngram_hash_;
+  Tensor embedding_;  // bf16 [vocab, hidden]
+  Tensor lm_head_;    // bf16 [vocab, hidden]
+  Tensor rope_table_;
+  std::vector<Layer> layers_;
+  Tensor final_gain_;                           // qwen3_*
+  std::optional<HyperConnection> final_mixer_;  // qwen4_exp
+  std::uint64_t weight_bytes_per_row_ = 0;
+  std::optional<Head> head_;
+};
+
+}  // namespace rondo

@@ -1,0 +1,108 @@
+#include "model/reservation.h"
+
+#include <algorithm>
+
+#include "ops/sample/draw.h"
+
+namespace rondo {
+
+namespace {
+
+Workspace make_workspace(Arena& arena, const Network& network, const ModelConfig& config, int threads,
+                         const ModelOptions& options) {
+  return {
+      .ids = arena.take(DType::I32, {options.max_rows}),
+      .ngram_rows = arena.take(DType::I64, {options.max_rows, network.num_ngram_heads()}),
+      .hidden = arena.take(DType::F32, {options.max_rows, network.hidden_width()}),
+      .logits = arena.take(DType::F32, {Reservation::max_logit_rows(options), config.vocab_size}),
+      .candidates = arena.take(DType::U8, {threads, config.vocab_size * static_cast<std::int64_t>(sizeof(Candidate))})};
+}
+
+// The widest calls there are, run dry: what they take is what scratch must hold.
+std::size_t scratch_bytes(const Network& network, const Workspace& workspace, ThreadPool& pool,
+                          const ModelOptions& options) {
+  std::size_t peak_bytes = 0;
+  Stream s = Stream::dry(pool);
+  const Scratch scratch = Scratch::counting(&peak_bytes);
+  Batch batch;
+  batch.rows = options.max_rows;
+  batch.ngram_rows = workspace.ngram_rows;
+  network.forward(s, batch, scratch, workspace.hidden);
+  const std::vector<std::int32_t> rows(static_cast<std::size_t>(Reservation::max_logit_rows(options)));
+  network.logits(s, workspace.hidden, rows, scratch, workspace.logits);
+  if (network.has_head()) {
+    network.head_forward(s, batch, workspace.hidden, scratch, workspace.hidden);
+    network.head_logits(s, workspace.hidden, rows, scratch, workspace.logits);
+  }
+  return peak_bytes;
+}
+
+// Sizes of everything, found by building the network with arenas that only count.
+struct Counted {
+  Arenas arenas;
+  Arena workspace;
+  std::size_t scratch_bytes = 0;
+};
+
+Counted count(const WeightSource& source, ThreadPool& pool, const ModelOptions& options) {
+  Counted counted;
+  Loader loader(source, options, counted.arenas);
+  const Network network(loader);
+  const Workspace workspace = make_workspace(counted.workspace, network, source.config(), pool.num_threads(), options);
+  counted.scratch_bytes = scratch_bytes(network, workspace, pool, options);
+  return counted;
+}
+
+std::uint64_t mapped_weight_bytes(const WeightSource& source) {
+  std::uint64_t bytes = 0;
+  for (const TensorSpec& spec : inventory(source.config(), source.has_mtp())) {
+    if (spec.tensor_class == TensorClass::Matrix)
+      bytes += static_cast<std::uint64_t>(spec.shape.num_elements()) * sizeof(BFloat16);
+  }
+  return bytes;
+}
+
+MemoryPlan plan_of(const WeightSource& source, const Counted& counted) {
+  MemoryPlan plan;
+  plan.lines = {{"weights, read where they lie", mapped_weight_bytes(source), true},
+                {"weights, widened or re-laid", counted.arenas.weights.used_bytes()},
+                {"KV blocks and index keys", counted.arenas.kv.used_bytes()},
+                {"recurrent state and logs", counted.arenas.slots.used_bytes()},
+                {"rope table", counted.arenas.tables.used_bytes()},
+                {"hidden states, logits, room to draw", counted.workspace.used_bytes()},
+                {"scratch of the widest forward", counted.scratch_bytes}};
+  return plan;
+}
+
+}  // namespace
+
+int Reservation::max_logit_rows(const ModelOptions& options) {
+  return std::min(options.max_rows, options.max_streams * (1 + options.max_drafts));
+}
+
+MemoryPlan Reservation::plan(const WeightSource& source, ThreadPool& pool, const ModelOptions& options) {
+  return plan_of(source, count(source, pool, options));
+}
+
+Result<std::unique_ptr<Reservation>> Reservation::make(const WeightSource& source, ThreadPool& pool,
+                                                       const ModelOptions& options) {
+  const Counted counted = count(source, pool, options);
+  std::unique_ptr<Reservation> made(new Reservation());
+  made->plan_ = plan_of(source, counted);
+  TRY(made->weights_, Buffer::reserve(counted.arenas.weights.used_bytes(), "weights"));
+  TRY(made->kv_, Buffer::reserve(counted.arenas.kv.used_bytes(), "KV blocks"));
+  TRY(made->slots_, Buffer::reserve(counted.arenas.slots.used_bytes(), "recurrent state"));
+  TRY(made->tables_, Buffer::reserve(counted.arenas.tables.used_bytes(), "the rope table"));
+  TRY(made->workspace_buffer_, Buffer::reserve(counted.workspace.used_bytes(), "hidden states and logits"));
+  TRY(made->scratch_buffer_, Buffer::reserve(counted.scratch_bytes, "scratch"));
+
+  Arenas arenas{Arena(made->weights_), Arena(made->kv_), Arena(made->slots_), Arena(made->tables_)};
+  Loader loader(source, options, arenas);
+  made->network_ = std::make_unique<Network>(loader);
+  made->weight_bytes_per_row_ = made->network_->weight_bytes_per_row();
+  Arena workspace(made->workspace_buffer_);
+  made->workspace_ = make_workspace(workspace, *made->network_, source.config(), pool.num_threads(), options);
+  return made;
+}
+
+}  // namespace rondo

@@ -1,0 +1,47 @@
+// Reservation: a network with everything it needs in memory, all of it reserved before the first row and none of it
+// growing.
+#pragma once
+
+#include <memory>
+
+#include "model/network.h"
+
+namespace rondo {
+
+// What a forward works in and what it leaves behind.
+struct Workspace {
+  Tensor ids;         // i32 [max_rows]
+  Tensor ngram_rows;  // i64 [max_rows, heads]
+  Tensor hidden;      // f32 [max_rows, hidden_width] of the last forward
+  Tensor logits;      // f32 [max_logit_rows, vocab]
+  Tensor candidates;  // bytes [threads, vocab * sizeof(Candidate)]: room to draw in
+};
+
+class Reservation {
+ public:
+  // Counts, reserves and fills; with `network()` ready to run. source outlives it.
+  static Result<std::unique_ptr<Reservation>> make(const WeightSource& source, ThreadPool& pool,
+                                                   const ModelOptions& options);
+  static MemoryPlan plan(const WeightSource& source, ThreadPool& pool, const ModelOptions& options);
+
+  const Network& network() const { return *network_; }
+  const Workspace& workspace() const { return workspace_; }
+  const MemoryPlan& memory_plan() const { return plan_; }
+  Scratch scratch() { return Scratch(scratch_buffer_, &scratch_peak_bytes_); }
+  std::uint64_t kv_bytes() const { return kv_.size_bytes(); }
+  std::uint64_t slot_bytes() const { return slots_.size_bytes(); }
+  std::uint64_t weight_bytes_per_row() const { return weight_bytes_per_row_; }
+
+  static int max_logit_rows(const ModelOptions& options);
+
+ private:
+  Reservation() = default;
+  MemoryPlan plan_;
+  Buffer weights_, kv_, slots_, tables_, workspace_buffer_, scratch_buffer_;
+  std::size_t scratch_peak_bytes_ = 0;
+  std::uint64_t weight_bytes_per_row_ = 0;
+  Workspace workspace_;
+  std::unique_ptr<Network> network_;
+};
+
+}  // namespace rondo

@@ -1,0 +1,88 @@
+#include "ops/delta/delta.h"
+
+#include "ops/common/fork.h"
+#include "ops/delta/delta_kernel.h"
+
+namespace rondo {
+
+namespace {
+
+void check_spans(std::span<const RowSpan> spans, std::int64_t slots, std::int64_t log_rows, int rows) {
+  for (const RowSpan& span : spans) {
+    CHECK(span.slot >= 0 && span.slot < slots);
+    CHECK(span.certain >= 1 && span.certain <= span.count && span.count - span.certain <= log_rows);
+    CHECK(span.fold >= 0 && span.fold <= log_rows && (span.start_pos > 0 || span.fold == 0));
+    CHECK(span.begin >= 0 && span.begin + span.count <= rows);
+  }
+}
+
+int rows_in(std::span<const RowSpan> spans) {
+  int rows = 0;
+  for (const RowSpan& span : spans) rows += span.count;
+  return rows;
+}
+
+}  // namespace
+
+void causal_conv(Stream& s, std::span<const RowSpan> spans, Tensor x, Tensor weight, ConvSpec spec, ConvState state,
+                 Tensor out) {
+  const std::int64_t channels = x.width();
+  CHECK(weight.shape == (Shape{spec.kernel, channels}) && out.width() == channels);
+  CHECK(state.history.shape[1] == (spec.kernel - 1) * spec.dilation && state.history.shape[2] == channels);
+  check_spans(spans, state.history.shape[0], state.log.shape[1], x.rows());
+  if (s.is_dry()) return;
+  const auto kernel = RONDO_PICK(s.isa(), causal_conv_range);
+  fork_rows(s, static_cast<int>(channels), static_cast<std::int64_t>(rows_in(spans)) * spec.kernel,
+            [&](int begin, int end) {
+              kernel({.spans = spans.data(),
+                      .num_spans = static_cast<int>(spans.size()),
+                      .x = x.f32(),
+                      .weight = weight.f32(),
+                      .history = state.history.f32(),
+                      .log = state.log.f32(),
+                      .out = out.f32(),
+                      .channels = channels,
+                      .kernel = spec.kernel,
+                      .dilation = spec.dilation,
+                      .log_rows = static_cast<int>(state.log.shape[1]),
+                      .begin = begin,
+                      .end = end});
+            });
+}
+
+void gated_delta(Stream& s, std::span<const RowSpan> spans, Tensor u, Tensor a, Tensor b, DeltaGains gains,
+                 DeltaSpec spec, DeltaState state, Scratch scratch, Tensor out) {
+  CHECK(u.width() == 2 * spec.k_heads * spec.k_dim + spec.v_heads * spec.v_dim);
+  CHECK(a.width() == spec.v_heads && b.width() == spec.v_heads && out.width() == spec.v_heads * spec.v_dim);
+  check_spans(spans, state.memory.shape[0], state.decay_log.shape[1], u.rows());
+  const std::int64_t size = static_cast<std::int64_t>(spec.k_dim) * spec.v_dim;
+  const Tensor work = scratch.take_f32({s.pool().num_threads(), size + 2 * spec.k_dim + 2 * spec.v_dim});
+  if (s.is_dry()) return;
+  const auto kernel = RONDO_PICK(s.isa(), gated_delta_range);
+  const int units = static_cast<int>(spans.size()) * spec.v_heads;
+  const std::int64_t each =
+      4 * size * rows_in(spans) / std::max<std::int64_t>(1, static_cast<std::int64_t>(spans.size()));
+  fork_parts(s, units, each, [&](int part, int begin, int end) {
+    kernel({.spans = spans.data(),
+            .u = u.f32(),
+            .a = a.f32(),
+            .b = b.f32(),
+            .decay_rate = gains.decay_rate.f32(),
+            .dt_bias = gains.dt_bias.f32(),
+            .memory = state.memory.f32(),
+            .key_log = state.key_log.f32(),
+            .delta_log = state.delta_log.f32(),
+            .decay_log = state.decay_log.f32(),
+            .work = work.slice(part, 1).f32(),
+            .out = out.f32(),
+            .k_heads = spec.k_heads,
+            .v_heads = spec.v_heads,
+            .k_dim = spec.k_dim,
+            .v_dim = spec.v_dim,
+            .log_rows = static_cast<int>(state.decay_log.shape[1]),
+            .begin = begin,
+            .end = end});
+  });
+}
+
+}  // namespace rondo

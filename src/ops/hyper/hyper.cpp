@@ -1,0 +1,40 @@
+#include "ops/hyper/hyper.h"
+
+#include "ops/common/fork.h"
+#include "ops/hyper/hyper_kernel.h"
+
+namespace rondo {
+
+void hyper_read(Stream& s, Tensor normed, Tensor omega, Tensor x) {
+  const auto streams = static_cast<int>(normed.width() / x.width());
+  CHECK(omega.width() == normed.width() && normed.width() == streams * x.width());
+  if (s.is_dry()) return;
+  const auto kernel = RONDO_PICK(s.isa(), hyper_read_range);
+  fork_rows(s, x.rows(), 4 * normed.width(), [&](int begin, int end) {
+    kernel({.a = normed.f32(),
+            .b = omega.f32(),
+            .out = x.f32(),
+            .hidden = x.width(),
+            .streams = streams,
+            .begin = begin,
+            .end = end});
+  });
+}
+
+void hyper_inject(Stream& s, Tensor y, Tensor inject, Tensor streams) {
+  const auto num_streams = static_cast<int>(inject.width());
+  CHECK(streams.width() == num_streams * y.width());
+  if (s.is_dry()) return;
+  const auto kernel = RONDO_PICK(s.isa(), hyper_inject_range);
+  fork_rows(s, y.rows(), streams.width(), [&](int begin, int end) {
+    kernel({.a = y.f32(),
+            .b = inject.f32(),
+            .out = streams.f32(),
+            .hidden = y.width(),
+            .streams = num_streams,
+            .begin = begin,
+            .end = end});
+  });
+}
+
+}  // namespace rondo

@@ -1,0 +1,18 @@
+// Hyper-connections (spec 2.7): the elementwise parts of reading a block's input from S residual streams and putting
+// its output back. N is the grouped norm of the streams; omega and inject come from linears between the two.
+//
+//   hyper_read:    x[d] = (1/S) sum_s sigmoid(omega[s, d]) N[s, d]
+//   hyper_inject:  R[s, d] += 2 sigmoid(inject[s] / S) y[d]
+//
+// All f32. N, omega, R: [rows, S * hidden]; x, y: [rows, hidden]; inject: [rows, S].
+#pragma once
+
+#include "device/stream.h"
+#include "tensor/tensor.h"
+
+namespace rondo {
+
+void hyper_read(Stream& s, Tensor normed, Tensor omega, Tensor x);
+void hyper_inject(Stream& s, Tensor y, Tensor inject, Tensor streams);
+
+}  // namespace rondo

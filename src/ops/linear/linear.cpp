@@ -1,0 +1,72 @@
+#include "ops/linear/linear.h"
+
+#include <algorithm>
+
+#include "ops/linear/linear_kernel.h"
+
+namespace rondo {
+
+namespace {
+
+constexpr std::int64_t kForkMacs = 16 * 1024;  // multiply-adds a thread under which a fork costs more than it saves
+
+LinearRange range_of(const LinearPart& part, std::int64_t n_begin, std::int64_t n_end) {
+  return {.weight = part.weight.as<std::uint16_t>(),
+          .k = part.weight.shape[1],
+          .x = part.x.f32(),
+          .in_rows = part.in_rows,
+          .out = part.out.f32(),
+          .out_width = part.weight.shape[0],
+          .rows = part.rows,
+          .n_begin = n_begin,
+          .n_end = n_end};
+}
+
+void check(const LinearPart& part) {
+  CHECK(part.weight.dtype == DType::BF16 && part.weight.shape.rank() == 2);
+  CHECK(part.x.width() == part.weight.shape[1] && part.out.width() == part.weight.shape[0]);
+  CHECK(part.rows <= part.out.rows());
+}
+
+// Work is counted in column-rows times k; each thread takes one run of it, cut at multiples of four columns.
+std::int64_t macs_per_column(const LinearPart& part) { return part.weight.shape[1] * part.rows; }
+
+void run_share(Isa isa, std::span<const LinearPart> parts, std::int64_t begin_macs, std::int64_t end_macs) {
+  const auto kernel = RONDO_PICK(isa, linear_range);
+  std::int64_t at = 0;
+  for (const LinearPart& part : parts) {
+    const std::int64_t columns = part.weight.shape[0];
+    const std::int64_t each = macs_per_column(part);
+    const auto column_at = [&](std::int64_t macs) {
+      if (macs <= at) return std::int64_t{0};
+      if (macs >= at + columns * each) return columns;
+      return (macs - at) / each / 4 * 4;
+    };
+    if (each > 0) {
+      const std::int64_t n_begin = column_at(begin_macs);
+      const std::int64_t n_end = column_at(end_macs);
+      if (n_begin < n_end) kernel(range_of(part, n_begin, n_end));
+    }
+    at += columns * each;
+  }
+}
+
+}  // namespace
+
+void linear(Stream& s, std::span<const LinearPart> parts) {
+  std::int64_t macs = 0;
+  for (const LinearPart& part : parts) {
+    check(part);
+    macs += part.weight.shape[0] * macs_per_column(part);
+  }
+  if (s.is_dry() || macs == 0) return;
+  const int threads = static_cast<int>(std::clamp<std::int64_t>(macs / kForkMacs, 1, s.pool().num_threads()));
+  s.pool().run(threads, [&](int t) { run_share(s.isa(), parts, macs * t / threads, macs * (t + 1) / threads); });
+}
+
+void linear(Stream& s, Tensor weight, Tensor x, Tensor out) {
+  const LinearPart part{.weight = weight, .x = x, .out = out, .rows = x.rows()};
+  linear(s, std::span(&part, 1));
+}
+
+}  // namespace rondo

@@ -1,0 +1,89 @@
+#include "ops/common/simd.h"
+#include "ops/linear/linear_kernel.h"
+
+namespace rondo::RONDO_ISA {
+
+namespace {
+
+constexpr int kColumns = 4;  // weight rows a tile: sum4 adds up the lanes of four sums at once
+
+#if defined(__AVX512F__)
+constexpr int kRows = 6;  // 24 sums, 4 weights and an input in 32 registers
+#else
+constexpr int kRows = 2;  // 8 sums, 4 weights and an input in 16 registers
+#endif
+
+constexpr std::int64_t kInputBytes = 256 * 1024;  // of x that stay near while all weights pass: half an L2 cache
+
+// One tile: kColumns weight rows against Rows input rows. A column past the end repeats the last and is not stored.
+template <int Rows>
+void tile(const LinearRange& r, std::int64_t n, int first_row) {
+  const std::uint16_t* w[kColumns];
+  for (int c = 0; c < kColumns; ++c) {
+    const std::int64_t column = n + c < r.n_end ? n + c : r.n_end - 1;
+    w[c] = r.weight + column * r.k;
+  }
+  const float* x[Rows];
+  for (int m = 0; m < Rows; ++m) {
+    const std::int64_t row = r.in_rows != nullptr ? r.in_rows[first_row + m] : first_row + m;
+    x[m] = r.x + row * r.k;
+  }
+  F32 sums[Rows][kColumns];
+  for (int m = 0; m < Rows; ++m) {
+    for (int c = 0; c < kColumns; ++c) sums[m][c] = zeros();
+  }
+  std::int64_t k = 0;
+  for (; k + 2 * kLanes <= r.k; k += 2 * kLanes) {
+    F32 low[kColumns], high[kColumns];
+    for (int c = 0; c < kColumns; ++c) load_bf16_pair(w[c] + k, low[c], high[c]);
+    for (int m = 0; m < Rows; ++m) {
+      const F32 x_low = load(x[m] + k);
+      for (int c = 0; c < kColumns; ++c) sums[m][c] = fma(low[c], x_low, sums[m][c]);
+    }
+    for (int m = 0; m < Rows; ++m) {
+      const F32 x_high = load(x[m] + k + kLanes);
+      for (int c = 0; c < kColumns; ++c) sums[m][c] = fma(high[c], x_high, sums[m][c]);
+    }
+  }
+  for (; k < r.k; k += kLanes) {
+    const int lanes = r.k - k < kLanes ? static_cast<int>(r.k - k) : kLanes;
+    F32 weight[kColumns];
+    for (int c = 0; c < kColumns; ++c) weight[c] = load_bf16_first(w[c] + k, lanes);
+    for (int m = 0; m < Rows; ++m) {
+      const F32 input = load_n(x[m] + k, lanes);
+      for (int c = 0; c < kColumns; ++c) sums[m][c] = fma(weight[c], input, sums[m][c]);
+    }
+  }
+  for (int m = 0; m < Rows; ++m) {
+    float totals[kColumns];
+    sum4(sums[m][0], sums[m][1], sums[m][2], sums[m][3], totals);
+    float* out = r.out + (first_row + m) * r.out_width + n;
+    for (int c = 0; c < kColumns && n + c < r.n_end; ++c) out[c] = totals[c];
+  }
+}
+
+void rows_of_tile(const LinearRange& r, std::int64_t n, int begin, int end) {
+  int m = begin;
+  for (; m + kRows <= end; m += kRows) tile<kRows>(r, n, m);
+  switch (end - m) {
+    case 5: tile<5>(r, n, m); break;
+    case 4: tile<4>(r, n, m); break;
+    case 3: tile<3>(r, n, m); break;
+    case 2: tile<2>(r, n, m); break;
+    case 1: tile<1>(r, n, m); break;
+    default: break;
+  }
+}
+
+}  // namespace
+
+void linear_range(const LinearRange& r) {
+  std::int64_t block = kInputBytes / (r.k * static_cast<std::int64_t>(sizeof(float))) / kRows * kRows;
+  if (block < kRows) block = kRows;
+  for (std::int64_t begin = 0; begin < r.rows; begin += block) {
+    const int end = static_cast<int>(begin + block < r.rows ? begin + block : r.rows);
+    for (std::int64_t n = r.n_begin; n < r.n_end; n += kColumns) rows_of_tile(r, n, static_cast<int>(begin), end);
+  }
+}
+
+}  // namespace rondo::RONDO_ISA

@@ -1,0 +1,40 @@
+// Mixture of experts (spec 2.6): the router's choice, and the experts' sum.
+//
+//   rho = softmax(router logits); (e_1 .. e_k) = the k largest, ties to the lower expert; w_i = rho_{e_i} / sum_j
+//   rho_{e_j} out = sum_i w_i down_{e_i}( silu(gate_{e_i} x) * up_{e_i} x )  +  sigmoid(shared_gate x) * shared(x)
+//
+// Rows are gathered by expert, so an expert's weights are read once for all rows that chose it; each row adds its own
+// experts up in the order of its own choice (best first). A row's bits depend on that row alone. Activations f32,
+// weights bf16.
+#pragma once
+
+#include <span>
+
+#include "device/memory.h"
+#include "device/stream.h"
+#include "tensor/tensor.h"
+
+namespace rondo {
+
+struct GatedMlpWeights {
+  Tensor gate, up;  // [size, hidden] bf16
+  Tensor down;      // [hidden, size] bf16
+};
+
+// down(silu(gate x) * up x). x, out: [rows, hidden].
+void gated_mlp(Stream& s, const GatedMlpWeights& w, Tensor x, Scratch scratch, Tensor out);
+
+struct MoeWeights {
+  Tensor router;  // [experts, hidden] bf16
+  std::span<const GatedMlpWeights> experts;
+  GatedMlpWeights shared;
+  Tensor shared_gate;  // [1, hidden] bf16
+  int experts_per_token;
+  bool normalise_topk;
+};
+void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratch, Tensor out);
+
+// The router alone: logits [rows, experts] -> chosen i32 [rows, k], weight f32 [rows, k].
+void route(Stream& s, Tensor logits, bool normalise_topk, Tensor chosen, Tensor weight);
+
+}  // namespace rondo

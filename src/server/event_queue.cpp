@@ -1,0 +1,57 @@
+#include "server/event_queue.h"
+
+#include <utility>
+
+namespace rondo {
+
+void EventQueue::on_text(TextEvent event) {
+  std::unique_lock lock(mutex_);
+  if (waiting_.overflowed) return;
+  waiting_bytes_ += event.text.size() + event.ids.size() * sizeof(std::int32_t);
+  if (waiting_bytes_ > max_bytes_) {
+    waiting_.text.reset();
+    waiting_.overflowed = true;
+    woken_ = false;  // the reader may be stuck in a write: it must hear of this though it was woken before
+  } else if (waiting_.text) {
+    waiting_.text->text += event.text;
+    waiting_.text->ids.insert(waiting_.text->ids.end(), event.ids.begin(), event.ids.end());
+  } else {
+    waiting_.text = std::move(event);
+  }
+  note_and_wake(std::move(lock));
+}
+
+void EventQueue::on_end(EndEvent event) {
+  std::unique_lock lock(mutex_);
+  waiting_.end = std::move(event);
+  note_and_wake(std::move(lock));
+}
+
+void EventQueue::on_failed(Error error) {
+  std::unique_lock lock(mutex_);
+  waiting_.failed = std::move(error);
+  note_and_wake(std::move(lock));
+}
+
+void EventQueue::note_and_wake(std::unique_lock<std::mutex> lock) {
+  if (std::exchange(woken_, true)) return;
+  lock.unlock();
+  wake_();
+}
+
+EventQueue::Taken EventQueue::take() {
+  const std::lock_guard lock(mutex_);
+  woken_ = false;
+  waiting_bytes_ = 0;
+  const bool overflowed = waiting_.overflowed;
+  Taken taken = std::exchange(waiting_, Taken{});
+  waiting_.overflowed = overflowed;
+  return taken;
+}
+
+bool EventQueue::has_overflowed() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.overflowed;
+}
+
+}  // namespace rondo

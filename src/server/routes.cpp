@@ -1,0 +1,73 @@
+#include "server/routes.h"
+
+#include <charconv>
+
+namespace rondo {
+
+namespace {
+
+struct RouteRow {
+  std::string_view path;  // ends in "/" and is longer than that: a name follows
+  std::string_view method;
+  std::string_view allow;
+  Route route;
+};
+
+constexpr RouteRow kRoutes[] = {
+    {"/", "GET", "GET, HEAD, OPTIONS", Route::Home},
+    {"/health", "GET", "GET, HEAD, OPTIONS", Route::Health},
+    {"/v1/models", "GET", "GET, HEAD, OPTIONS", Route::Models},
+    {"/v1/models/", "GET", "GET, HEAD, OPTIONS", Route::Model},
+    {"/v1/chat/completions", "POST", "POST, OPTIONS", Route::Chat},
+};
+
+std::string_view path_of(std::string_view target) {
+  if (const std::size_t scheme = target.find("://"); !target.starts_with('/') && scheme != std::string_view::npos) {
+    const std::size_t slash = target.find('/', scheme + 3);
+    target = slash == std::string_view::npos ? "/" : target.substr(slash);
+  }
+  return target.substr(0, target.find_first_of("?#"));
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned byte = 0;
+    if (text[i] == '%' && i + 2 < text.size() &&
+        std::from_chars(text.data() + i + 1, text.data() + i + 3, byte, 16).ptr == text.data() + i + 3) {
+      out += static_cast<char>(byte);
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+RouteMatch find_route(std::string_view method, std::string_view target) {
+  const std::string_view path = path_of(target);
+  RouteMatch match;
+  for (const RouteRow& row : kRoutes) {
+    const bool takes_name = row.path.size() > 1 && row.path.ends_with('/');
+    if (takes_name ? !path.starts_with(row.path) || path.size() == row.path.size() : path != row.path) continue;
+    match.allow = row.allow;
+    if (takes_name) match.argument = percent_decoded(path.substr(row.path.size()));
+    if (method == row.method || (method == "HEAD" && row.method == "GET")) match.route = row.route;
+    return match;
+  }
+  if (target == "*" && method == "OPTIONS") match.allow = "GET, HEAD, POST, OPTIONS";
+  return match;
+}
+
+std::string_view routes_in_words() {
+  return "Rondo: a language model behind an OpenAI-compatible address.\n"
+         "\n"
+         "POST /v1/chat/completions  a chat reply, whole or streamed\n"
+         "GET  /v1/models            the model served here\n"
+         "GET  /v1/models/NAME       the same, by name\n"
+         "GET  /health               200 while the engine's loop comes round\n";
+}
+
+}  // namespace rondo

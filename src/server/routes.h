@@ -1,0 +1,23 @@
+// Routes: which path and method lead where. The one table, from which 404, 405 and Allow follow too.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace rondo {
+
+enum class Route { Home, Health, Models, Model, Chat };
+
+struct RouteMatch {
+  std::optional<Route> route;
+  std::string argument;  // Model: the name, percent-decoded
+  std::string allow;     // the methods of the path; empty when there is no such path
+};
+
+// HEAD goes where GET goes. target: as sent, a path with perhaps a query, or a whole address.
+RouteMatch find_route(std::string_view method, std::string_view target);
+
+std::string_view routes_in_words();  // for people who open the address in a browser
+
+}  // namespace rondo

@@ -1,0 +1,377 @@
+// The way in: every field of the chat API is honoured, a label, or refused by name.
+#include "api/openai_chat.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace rondo {
+namespace {
+
+constexpr std::int64_t kFreshSeed = 4242;
+
+ServedModel demo() {
+  ServedModel model;
+  model.name = "demo";
+  model.aliases = {"gpt-4o"};
+  model.context_tokens = 100;
+  model.max_tokens = 40;
+  model.defaults = {0.7F, 0.95F, 20, 0.0F, {7, 8}};
+  return model;
+}
+
+std::string body_with(const std::string& fields) {
+  return R"({"model":"demo","messages":[{"role":"user","content":"hi"}])" + (fields.empty() ? "" : "," + fields) + "}";
+}
+
+ApiResult<ChatRequest> parse(const std::string& body) { return parse_chat(body, demo(), kFreshSeed); }
+
+ChatRequest accepted(const std::string& body) {
+  ApiResult<ChatRequest> chat = parse(body);
+  if (chat) return *chat;
+  ADD_FAILURE() << body << " was refused: " << chat.error().message;
+  return {};
+}
+
+ApiError refused(const std::string& body) {
+  ApiResult<ChatRequest> chat = parse(body);
+  if (!chat) return chat.error();
+  ADD_FAILURE() << body << " was accepted";
+  return {};
+}
+
+std::string messages_of(const ChatRequest& chat) { return to_json(chat.variables.at("messages")); }
+
+// --- what is refused, and under which name ---
+
+struct RefusedCase {
+  std::string fields;
+  std::string param;
+};
+const RefusedCase kRefusedCases[] = {
+    {R"("temperature":"hot")", "temperature"},
+    {R"("temperature":-0.1)", "temperature"},
+    {R"("temperature":2.1)", "temperature"},
+    {R"("temperature":1e999)", "temperature"},
+    {R"("temperature":true)", "temperature"},
+    {R"("top_p":1.5)", "top_p"},
+    {R"("top_p":[])", "top_p"},
+    {R"("min_p":-1)", "min_p"},
+    {R"("top_k":-2)", "top_k"},
+    {R"("top_k":1.5)", "top_k"},
+    {R"("top_k":99999999999)", "top_k"},
+    {R"("seed":"1")", "seed"},
+    {R"("seed":0.5)", "seed"},
+    {R"("seed":18446744073709551615)", "seed"},
+    {R"("max_tokens":0)", "max_tokens"},
+    {R"("max_tokens":-5)", "max_tokens"},
+    {R"("max_tokens":"many")", "max_tokens"},
+    {R"("max_tokens":1.5)", "max_tokens"},
+    {R"("max_completion_tokens":0)", "max_completion_tokens"},
+    {R"("max_tokens":5,"max_completion_tokens":6)", "max_tokens"},
+    {R"("stop":5)", "stop"},
+    {R"("stop":"")", "stop"},
+    {R"("stop":["a",""])", "stop"},
+    {R"("stop":["a",1])", "stop"},
+    {R"("stop":["a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p","q"])", "stop"},
+    {R"("stream":"yes")", "stream"},
+    {R"("stream_options":{"include_usage":true})", "stream_options"},
+    {R"("stream":true,"stream_options":{"include_usage":1})", "stream_options.include_usage"},
+    {R"("stream":true,"stream_options":{"colour":1})", "stream_options.colour"},
+    {R"("stream":true,"stream_options":{"include_obfuscation":true})", "stream_options.include_obfuscation"},
+    {R"("stream":true,"stream_options":[])", "stream_options"},
+    {R"("n":2)", "n"},
+    {R"("n":"1")", "n"},
+    {R"("ignore_eos":1)", "ignore_eos"},
+    {R"("chat_template_kwargs":[])", "chat_template_kwargs"},
+    {R"("chat_template_kwargs":{"messages":[]})", "chat_template_kwargs.messages"},
+    {R"("chat_template_kwargs":{"add_generation_prompt":false})", "chat_template_kwargs.add_generation_prompt"},
+    {R"("tools":[{"type":"function","function":{"name":"f"}}])", "tools"},
+    {R"("tools":{})", "tools"},
+    {R"("tool_choice":"required")", "tool_choice"},
+    {R"("tool_choice":{"type":"function","function":{"name":"f"}})", "tool_choice"},
+    {R"("functions":[{"name":"f"}])", "functions"},
+    {R"("function_call":{"name":"f"})", "function_call"},
+    {R"("response_format":{"type":"json_object"})", "response_format"},
+    {R"("response_format":{"type":"text","more":1})", "response_format"},
+    {R"("response_format":"text")", "response_format"},
+    {R"("logprobs":true)", "logprobs"},
+    {R"("top_logprobs":3)", "top_logprobs"},
+    {R"("logit_bias":{"5":1})", "logit_bias"},
+    {R"("presence_penalty":0.5)", "presence_penalty"},
+    {R"("frequency_penalty":-0.5)", "frequency_penalty"},
+    {R"("repetition_penalty":1.1)", "repetition_penalty"},
+    {R"("thinking_budget":10)", "thinking_budget"},
+    {R"("reasoning_effort":"low")", "reasoning_effort"},
+    {R"("verbosity":"high")", "verbosity"},
+    {R"("modalities":["text","audio"])", "modalities"},
+    {R"("audio":{"voice":"x"})", "audio"},
+    {R"("prediction":{"type":"content","content":"x"})", "prediction"},
+    {R"("web_search_options":{})", "web_search_options"},
+    {R"("user":5)", "user"},
+    {R"("metadata":"x")", "metadata"},
+    {R"("store":"x")", "store"},
+    {R"("service_tier":1)", "service_tier"},
+    {R"("parallel_tool_calls":"x")", "parallel_tool_calls"},
+    {R"("draft":"no")", "draft"},
+    {R"("draft_depth":-1)", "draft_depth"},
+    {R"("cache":0)", "cache"},
+    {R"("colour":"red")", "colour"},
+};
+
+TEST(ParseChat, RefusesByNameWhatItCannotHonour) {
+  for (const RefusedCase& c : kRefusedCases) {
+    const ApiError error = refused(body_with(c.fields));
+    EXPECT_EQ(error.param, c.param) << c.fields;
+    EXPECT_EQ(http_status(error.code), 400) << c.fields;
+    const std::string last_name = c.param.substr(c.param.rfind('.') + 1);
+    EXPECT_NE(error.message.find(last_name), std::string::npos) << error.message;
+  }
+}
+
+TEST(ParseChat, AcceptsLabelsAndValuesThatAskForNothing) {
+  const std::string kAccepted[] = {
+      R"("user":"me","metadata":{"a":"b"},"store":true,"service_tier":"auto","safety_identifier":"x")",
+      R"("prompt_cache_key":"k","prompt_cache_retention":"24h","parallel_tool_calls":true)",
+      R"("tools":[],"tool_choice":"auto","functions":[],"function_call":"none")",
+      R"("tool_choice":"none","n":1,"logprobs":false,"top_logprobs":0,"logit_bias":{})",
+      R"("presence_penalty":0,"frequency_penalty":0.0,"repetition_penalty":1.0,"response_format":{"type":"text"})",
+      R"("modalities":["text"],"verbosity":"medium","draft":false,"draft_depth":3,"cache":false)",
+      R"("stream":true,"stream_options":{"include_usage":false,"include_obfuscation":false})",
+  };
+  for (const std::string& fields : kAccepted) accepted(body_with(fields));
+}
+
+TEST(ParseChat, TakesNullAsAbsentForEveryOptionalField) {
+  for (const RefusedCase& c : kRefusedCases) {
+    if (c.param.find('.') != std::string::npos) continue;
+    accepted(body_with("\"" + c.param + "\":null"));
+  }
+}
+
+// Planted control: the table above must be able to tell an honoured value from a refused one.
+TEST(ParseChat, TheSameFieldsWithGoodValuesAreNotRefused) {
+  accepted(body_with(R"("temperature":2,"top_p":1,"min_p":0.1,"top_k":-1,"seed":1,"max_tokens":5,"stop":["a"])"));
+}
+
+// --- what is honoured ---
+
+TEST(ParseChat, FillsWhatIsSilentFromTheModelsDefaults) {
+  const ChatRequest chat = accepted(body_with(""));
+  EXPECT_EQ(chat.sampling.temperature, 0.7F);
+  EXPECT_EQ(chat.sampling.top_p, 0.95F);
+  EXPECT_EQ(chat.sampling.top_k, 20);
+  EXPECT_EQ(chat.seed, kFreshSeed);
+  EXPECT_EQ(chat.sampling.seed, static_cast<std::uint64_t>(kFreshSeed));
+  EXPECT_FALSE(chat.max_tokens.has_value());
+  EXPECT_EQ(chat.delivery, Delivery::Whole);
+}
+
+TEST(ParseChat, ReadsSampling) {
+  const ChatRequest chat =
+      accepted(body_with(R"("temperature":0,"top_p":0.5,"top_k":3,"min_p":0.25,"seed":-9223372036854775808)"));
+  EXPECT_EQ(chat.sampling.temperature, 0.0F);
+  EXPECT_EQ(chat.sampling.top_p, 0.5F);
+  EXPECT_EQ(chat.sampling.top_k, 3);
+  EXPECT_EQ(chat.sampling.min_p, 0.25F);
+  EXPECT_EQ(chat.seed, std::numeric_limits<std::int64_t>::min());
+}
+
+TEST(ParseChat, ReadsEitherNameOfMaxTokens) {
+  EXPECT_EQ(accepted(body_with(R"("max_tokens":5)")).max_tokens, 5);
+  EXPECT_EQ(accepted(body_with(R"("max_completion_tokens":6)")).max_tokens, 6);
+  EXPECT_EQ(accepted(body_with(R"("max_tokens":6,"max_completion_tokens":6)")).max_tokens, 6);
+}
+
+TEST(ParseChat, ReadsStopAsOneOrMany) {
+  EXPECT_EQ(accepted(body_with(R"("stop":"END")")).stop_strings, std::vector<std::string>{"END"});
+  EXPECT_EQ(accepted(body_with(R"("stop":["a","b"])")).stop_strings, (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(accepted(body_with(R"("stop":[])")).stop_strings.empty());
+}
+
+TEST(ParseChat, ReadsStreaming) {
+  const ChatRequest chat = accepted(body_with(R"("stream":true,"stream_options":{"include_usage":true})"));
+  EXPECT_EQ(chat.delivery, Delivery::Streamed);
+  EXPECT_TRUE(chat.include_usage);
+}
+
+TEST(ParseChat, PassesTemplateVariablesOn) {
+  const ChatRequest chat = accepted(body_with(R"("chat_template_kwargs":{"enable_thinking":false})"));
+  EXPECT_EQ(to_json(chat.variables),
+            R"({"messages":[{"role":"user","content":"hi"}],"add_generation_prompt":true,"enable_thinking":false})");
+}
+
+// --- the model's name ---
+
+TEST(ParseChat, AnswersToItsNameAndAliases) {
+  accepted(R"({"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]})");
+  accepted(R"({"messages":[{"role":"user","content":"hi"}]})");
+  const ApiError error = refused(R"({"model":"other","messages":[{"role":"user","content":"hi"}]})");
+  EXPECT_EQ(http_status(error.code), 404);
+  EXPECT_EQ(error.message, "model 'other' is not served here; served: 'demo', 'gpt-4o'");
+}
+
+TEST(ParseChat, TheStarAliasTakesAnyName) {
+  ServedModel model = demo();
+  model.aliases.emplace_back("*");
+  EXPECT_TRUE(parse_chat(R"({"model":"other","messages":[{"role":"user","content":"x"}]})", model, 1).has_value());
+}
+
+// --- messages ---
+
+struct MessageCase {
+  std::string given;
+  std::string normalised;
+};
+const MessageCase kMessageCases[] = {
+    {R"({"role":"developer","content":"be brief"})", R"({"role":"system","content":"be brief"})"},
+    {R"({"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]})",
+     R"({"role":"user","content":"ab"})"},
+    {R"({"role":"user","content":[]})", R"({"role":"user","content":""})"},
+    {R"({"role":"user","content":"x","name":"ann"})", R"({"role":"user","content":"x","name":"ann"})"},
+    {R"({"role":"assistant","content":null})", R"({"role":"assistant","content":""})"},
+    {R"({"role":"assistant"})", R"({"role":"assistant","content":""})"},
+    {R"({"role":"assistant","content":"y","reasoning_content":"hm","refusal":null,"annotations":[],"audio":null})",
+     R"({"role":"assistant","content":"y","reasoning_content":"hm"})"},
+    {R"({"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\": [1, 2]}"}}]})",
+     R"({"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":{"a":[1,2]}}}]})"},
+    {R"({"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]})",
+     R"({"role":"assistant","content":"","tool_calls":[{"type":"function","function":{"name":"f","arguments":{"a":1}}}]})"},
+    {R"({"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":""}}]})",
+     R"({"role":"assistant","content":"","tool_calls":[{"type":"function","function":{"name":"f","arguments":{}}}]})"},
+    {R"({"role":"tool","content":"42","tool_call_id":"c"})", R"({"role":"tool","content":"42","tool_call_id":"c"})"},
+};
+
+TEST(Messages, AreBroughtIntoOneForm) {
+  for (const MessageCase& c : kMessageCases) {
+    const ChatRequest chat = accepted(R"({"messages":[)" + c.given + "]}");
+    EXPECT_EQ(messages_of(chat), "[" + c.normalised + "]");
+  }
+}
+
+struct BadMessageCase {
+  std::string messages;
+  std::string param;
+};
+const BadMessageCase kBadMessages[] = {
+    {"[]", "messages"},
+    {"{}", "messages"},
+    {"\"hi\"", "messages"},
+    {"null", "messages"},
+    {"[5]", "messages[0]"},
+    {"[null]", "messages[0]"},
+    {"[{}]", "messages[0].role"},
+    {R"([{"role":5,"content":"x"}])", "messages[0].role"},
+    {R"([{"role":"king","content":"x"}])", "messages[0].role"},
+    {R"([{"role":"function","content":"x","name":"f"}])", "messages[0].role"},
+    {R"([{"role":"user"}])", "messages[0].content"},
+    {R"([{"role":"user","content":null}])", "messages[0].content"},
+    {R"([{"role":"user","content":5}])", "messages[0].content"},
+    {R"([{"role":"user","content":{"type":"text"}}])", "messages[0].content"},
+    {R"([{"role":"user","content":["x"]}])", "messages[0].content[0]"},
+    {R"([{"role":"user","content":[{"text":"x"}]}])", "messages[0].content[0].type"},
+    {R"([{"role":"user","content":[{"type":"text"}]}])", "messages[0].content[0].text"},
+    {R"([{"role":"user","content":[{"type":"text","text":5}]}])", "messages[0].content[0].text"},
+    {R"([{"role":"user","content":[{"type":"text","text":"x","y":1}]}])", "messages[0].content[0].y"},
+    {R"([{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"data:"}}]}])",
+     "messages[0].content[1].type"},
+    {R"([{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}])", "messages[0].content[0].type"},
+    {R"([{"role":"user","content":"x","colour":"red"}])", "messages[0].colour"},
+    {R"([{"role":"user","content":"x","tool_calls":[]}])", "messages[0].tool_calls"},
+    {R"([{"role":"user","content":"x","name":5}])", "messages[0].name"},
+    {R"([{"role":"user","content":"x"},{"role":"assistant","tool_calls":5}])", "messages[1].tool_calls"},
+    {R"([{"role":"assistant","tool_calls":[5]}])", "messages[0].tool_calls[0]"},
+    {R"([{"role":"assistant","tool_calls":[{}]}])", "messages[0].tool_calls[0].function"},
+    {R"([{"role":"assistant","tool_calls":[{"type":"custom","function":{"name":"f"}}]}])",
+     "messages[0].tool_calls[0].type"},
+    {R"([{"role":"assistant","tool_calls":[{"function":{"arguments":"{}"}}]}])",
+     "messages[0].tool_calls[0].function.name"},
+    {R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{"}}]}])",
+     "messages[0].tool_calls[0].function.arguments"},
+    {R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"[1]"}}]}])",
+     "messages[0].tool_calls[0].function.arguments"},
+    {R"([{"role":"assistant","content":"x","function_call":{"name":"f"}}])", "messages[0].function_call"},
+    {R"([{"role":"assistant","content":"x","audio":{"id":"a"}}])", "messages[0].audio"},
+    {R"([{"role":"assistant","content":"x","annotations":[1]}])", "messages[0].annotations"},
+};
+
+TEST(Messages, AreRefusedByPlace) {
+  for (const BadMessageCase& c : kBadMessages) {
+    const ApiError error = refused(R"({"messages":)" + c.messages + "}");
+    EXPECT_EQ(error.param, c.param) << c.messages << ": " << error.message;
+    EXPECT_EQ(http_status(error.code), 400);
+  }
+}
+
+TEST(ParseChat, RefusesWhatIsNotAJsonObject) {
+  for (const char* body :
+       {"", "{", "[]", "5", "null", "\"x\"", "{\"a\":}", "{} {}", "{\"a\":\"\xff\"}", "nul"}) {
+    EXPECT_EQ(http_status(refused(body).code), 400) << body;
+  }
+  EXPECT_EQ(http_status(refused(std::string(100'000, '[')).code), 400);
+}
+
+// --- to the engine ---
+
+BuiltPrompt prompt_of(std::size_t num_tokens) { return {std::vector<std::int32_t>(num_tokens, 1), false}; }
+
+TEST(ToRequest, GivesASilentRequestTheLesserOfTheLimitAndTheRoom) {
+  const ChatRequest chat = accepted(body_with(""));
+  EXPECT_EQ(to_request(chat, prompt_of(10), demo())->max_tokens, 40);
+  EXPECT_EQ(to_request(chat, prompt_of(90), demo())->max_tokens, 10);
+}
+
+TEST(ToRequest, LetsARequestAskForMoreThanTheLimit) {
+  EXPECT_EQ(to_request(accepted(body_with(R"("max_tokens":90)")), prompt_of(10), demo())->max_tokens, 90);
+}
+
+TEST(ToRequest, RefusesWhatCannotFitWithBothNumbers) {
+  const auto asked = to_request(accepted(body_with(R"("max_tokens":91)")), prompt_of(10), demo());
+  ASSERT_FALSE(asked.has_value());
+  EXPECT_EQ(asked.error().code, ErrorCode::TooLong);
+  EXPECT_NE(asked.error().message.find("101"), std::string::npos);
+  EXPECT_NE(asked.error().message.find("100"), std::string::npos);
+  const auto full = to_request(accepted(body_with("")), prompt_of(100), demo());
+  ASSERT_FALSE(full.has_value());
+  EXPECT_NE(render_openai_error(full.error()).find(R"("code":"context_length_exceeded")"), std::string::npos);
+}
+
+TEST(ToRequest, EndsAtTheModelsEndTokensUnlessToldToIgnoreThem) {
+  EXPECT_EQ(to_request(accepted(body_with("")), prompt_of(1), demo())->end_ids, (std::vector<std::int32_t>{7, 8}));
+  EXPECT_TRUE(to_request(accepted(body_with(R"("ignore_eos":true)")), prompt_of(1), demo())->end_ids.empty());
+}
+
+class RaisingPrompt final : public PromptBuilder {
+ public:
+  Result<BuiltPrompt> build(const json::Object&) const override {
+    return failure(ErrorCode::InvalidArgument, "unexpected message with role system");
+  }
+};
+
+TEST(PrepareChat, SaysInTheTemplatesWordsWhatItCannotRender) {
+  const auto prepared = prepare_chat(body_with(""), demo(), RaisingPrompt(), 1);
+  ASSERT_FALSE(prepared.has_value());
+  EXPECT_EQ(http_status(prepared.error().code), 400);
+  EXPECT_EQ(prepared.error().message, "unexpected message with role system");
+}
+
+TEST(ApiErrors, HaveOpenAisObject) {
+  EXPECT_EQ(
+      render_openai_error({ErrorCode::NotFound, "no \"x\"", "model", "model_not_found"}),
+      R"({"error":{"message":"no \"x\"","type":"invalid_request_error","param":"model","code":"model_not_found"}})");
+  EXPECT_EQ(render_openai_error({ErrorCode::InvalidArgument, "bad", "", ""}),
+            R"({"error":{"message":"bad","type":"invalid_request_error","param":null,"code":null}})");
+}
+
+TEST(ApiErrors, EveryCodeHasAStatus) {
+  for (const ErrorCode code :
+       {ErrorCode::InvalidArgument, ErrorCode::NotFound, ErrorCode::Unsupported, ErrorCode::Corrupt, ErrorCode::Io,
+        ErrorCode::TooLong, ErrorCode::QueueFull, ErrorCode::OutOfBlocks, ErrorCode::Cancelled, ErrorCode::Unavailable,
+        ErrorCode::Internal}) {
+    EXPECT_GE(http_status(code), 400);
+  }
+}
+
+}  // namespace
+}  // namespace rondo

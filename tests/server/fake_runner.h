@@ -1,0 +1,64 @@
+// FakeRunner and FakePrompts: an engine and a text layer that do what the test says, when it says so.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/prompt_builder.h"
+#include "engine/request_runner.h"
+
+namespace rondo {
+
+class FakeRunner final : public RequestRunner {
+ public:
+  struct Submitted {
+    RequestId id;
+    Request request;
+    std::shared_ptr<EventSink> sink;
+  };
+
+  Result<RequestId> submit(Request request, std::shared_ptr<EventSink> sink) override;
+  void cancel(RequestId id) override;
+  EngineStatus status() const override;
+  int context_tokens() const override { return 4096; }
+
+  // What the test does. The waits give up after 20 s.
+  void answer_at_once(std::string text);  // every request from here on
+  void refuse_with(ErrorCode code);       // likewise
+  void set_status(EngineStatus status);
+  std::optional<Submitted> wait_for_request();
+  bool wait_for_cancel(RequestId id);
+  bool is_cancelled(RequestId id) const;
+  void fail_all(const Error& error);  // what an engine does that is stopped
+  bool all_are_over() const;          // every request ended, failed or was cancelled
+  void end(const Submitted& submitted, FinishReason reason);
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t next_id_ = 1;
+  std::map<std::uint64_t, std::shared_ptr<EventSink>> open_;
+  std::vector<Submitted> unseen_;
+  std::set<std::uint64_t> cancelled_;
+  std::optional<std::string> answer_;
+  std::optional<ErrorCode> refusal_;
+  EngineStatus status_;
+};
+
+// A prompt has as many ids as its last message's content has bytes. "RAISE" fails as a template does.
+class FakePrompts final : public PromptBuilder {
+ public:
+  Result<BuiltPrompt> build(const json::Object& variables) const override;
+  bool thinking = false;
+};
+
+EndEvent end_of(FinishReason reason, int completion_tokens = 1);
+
+}  // namespace rondo
