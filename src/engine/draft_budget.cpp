@@ -18,6 +18,15 @@ double at(std::span<const double> ms, int index) {
 
 }  // namespace
 
+void DraftBudget::reserve(int max_streams, int max_depth) {
+  const auto streams = static_cast<std::size_t>(max_streams), depth = static_cast<std::size_t>(max_depth);
+  by_depth_.resize(depth);
+  for (auto& slots : by_depth_) slots.reserve(streams);
+  order_.reserve(streams * depth);
+  merged_.reserve(streams * depth);
+  level_streams_.reserve(depth + 1);
+}
+
 void DraftBudget::sort_slots(std::span<const StreamOdds> streams) {
   std::size_t depths = 0;
   for (const StreamOdds& stream : streams) depths = std::max(depths, stream.survival.size());
@@ -37,9 +46,9 @@ void DraftBudget::sort_slots(std::span<const StreamOdds> streams) {
 
 // order_ = order_ with the slots of depth `cap` put in by worth; among equals the shallower first, so that a stream's
 // slots always come in the order of their depth.
-void DraftBudget::merge_up_to(int cap, float price) {
+void DraftBudget::merge_up_to(int cap, float price, int levels_done) {
   auto& fresh = by_depth_[static_cast<std::size_t>(cap) - 1];
-  for (Slot& slot : fresh) slot.worth = slot.survival - (cap > 1 ? price : 0.0F);
+  for (Slot& slot : fresh) slot.worth = slot.survival - (cap > std::max(1, levels_done) ? price : 0.0F);
   merged_.resize(order_.size() + fresh.size());
   std::merge(order_.begin(), order_.end(), fresh.begin(), fresh.end(), merged_.begin(),
              [](const Slot& a, const Slot& b) { return a.worth > b.worth; });
@@ -58,7 +67,9 @@ void DraftBudget::walk(const DraftCosts& costs, std::span<const StreamOdds> stre
     tokens += static_cast<double>(slot.survival);
     int& on_level = level_streams_[static_cast<std::size_t>(slot.depth)];
     ++on_level;
-    if (slot.depth == 1) {
+    if (slot.depth <= costs.levels_done) {
+      // already drafted
+    } else if (slot.depth == 1) {
       absorbed += streams[static_cast<std::size_t>(slot.stream)].absorb_rows;
     } else {
       levels_ms += at(costs.level_ms, on_level) - (on_level > 1 ? at(costs.level_ms, on_level - 1) : 0);
@@ -87,12 +98,12 @@ double DraftBudget::plan(const DraftCosts& costs, std::span<const StreamOdds> st
     order_.clear();
     for (int cap = 1;
          cap <= static_cast<int>(by_depth_.size()) && !by_depth_[static_cast<std::size_t>(cap) - 1].empty(); ++cap) {
-      merge_up_to(cap, prices[pass]);
+      merge_up_to(cap, prices[pass], costs.levels_done);
       walk(costs, streams, pass, cap, best);
     }
   }
   order_.clear();
-  for (int cap = 1; cap <= best.cap; ++cap) merge_up_to(cap, prices[best.pass]);
+  for (int cap = 1; cap <= best.cap; ++cap) merge_up_to(cap, prices[best.pass], costs.levels_done);
   for (std::size_t i = 0; i < best.taken; ++i) ++drafts[static_cast<std::size_t>(order_[i].stream)];
   return best.tokens / best.cost;
 }

@@ -4,7 +4,8 @@
 //   rows         = sum_r ( certain_rows[r] + k_r )
 //   cost    C(k) = verify(rows) + overhead + absorb(rows absorbed by the streams that draft) + sum_{l = 2 .. max k}
 //   level(n_l)
-//                  n_l = streams with k_r >= l; a stream's first draft rides the absorb pass
+//                  n_l = streams with k_r >= l; a stream's first draft rides the absorb pass; levels already run cost
+//                  nothing
 //
 // The rule: for each depth cap, take the slots up to it in the order of their survival, walk every prefix, keep the
 // best; then once more with drafts past a stream's first lowered by what one more stream in a level costs, at the rate
@@ -25,7 +26,8 @@ struct DraftCosts {
   std::span<const double> absorb_ms;  // [rows]; empty = free
   std::span<const double> level_ms;   // [streams]; level_ms[0] is not used
   double overhead_ms = 0;
-  int max_rows = 0;  // of a plan with any draft
+  int max_rows = 0;     // of a plan with any draft
+  int levels_done = 0;  // levels that have been run: their drafts are there and cost no more head
 };
 
 struct StreamOdds {
@@ -37,6 +39,8 @@ struct StreamOdds {
 
 class DraftBudget {
  public:
+  void reserve(int max_streams, int max_depth);  // then plan() allocates nothing up to there
+
   // drafts[r] = k_r for every stream. Returns the expected tokens a millisecond.
   double plan(const DraftCosts& costs, std::span<const StreamOdds> streams, std::span<int> drafts);
 
@@ -53,7 +57,7 @@ class DraftBudget {
     std::size_t taken;  // slots of that walk
   };
   void sort_slots(std::span<const StreamOdds> streams);
-  void merge_up_to(int cap, float price);
+  void merge_up_to(int cap, float price, int levels_done);
   void walk(const DraftCosts& costs, std::span<const StreamOdds> streams, int pass, int cap, Best& best);
 
   std::vector<std::vector<Slot>> by_depth_;  // each by falling survival

@@ -2,58 +2,58 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <utility>
 
 #include "engine/inbox.h"
+#include "engine/round.h"
 #include "engine/scheduler.h"
-#include "model/model.h"
 
 namespace rondo {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kIdleTurn{250};  // an idle loop still shows that it lives
 
 }  // namespace
 
 // What other threads see is atomic or behind the inbox; the rest belongs to the engine thread.
 struct Engine::State {
-  State(Model& m, const Tokenizer* tokenizer, EngineOptions o)
-      : model(m), facts(m.facts()), options(o), scheduler(facts, tokenizer) {
-    slices.reserve(static_cast<std::size_t>(facts.max_streams));
-    windows.reserve(static_cast<std::size_t>(facts.max_streams));
-    kept.reserve(static_cast<std::size_t>(facts.max_streams));
-  }
+  State(Model& m, const Tokenizer* tokenizer, CostTables costs, const Clock& c, EngineOptions o)
+      : model(m),
+        facts(m.facts()),
+        options(o),
+        clock(c),
+        scheduler(facts, tokenizer),
+        round(m, std::move(costs), c, o.logged_rounds) {}
 
-  void turn(const std::stop_token& stop);
+  bool turn();
   void admit();
-  void fill(const RoundPlan& plan);
-  void run_round(const RoundPlan& plan);
   void retire_finished(const RoundPlan& plan);
+  void publish();
 
   Model& model;
   const ModelFacts facts;
   const EngineOptions options;
+  const Clock& clock;
   Inbox inbox;
   Scheduler scheduler;
-  std::vector<Slice> slices;
-  std::vector<Window> windows;
-  std::vector<Kept> kept;
-
+  Round round;
   std::uint64_t ended_seen = 0;
 
   std::atomic<std::uint64_t> next_id{1};
   std::atomic<int> open{0};  // submitted and not yet ended, for the queue's bound
   std::atomic<int> running{0}, queued{0};
   std::atomic<bool> stopped{false};
-  std::atomic<Clock::rep> heartbeat{Clock::now().time_since_epoch().count()};
-  std::atomic<std::uint64_t> prompt_tokens{0}, completion_tokens{0}, rounds{0}, requests{0};
+  std::atomic<Clock::Time::rep> heartbeat{0};
+  std::atomic<std::uint64_t> requests{0};
+  mutable std::mutex counters_mutex;
+  RoundCounters counters;  // a copy, under counters_mutex
 };
 
-Engine::Engine(Model& model, const Tokenizer* tokenizer, EngineOptions options)
-    : state_(std::make_unique<State>(model, tokenizer, options)) {}
+Engine::Engine(Model& model, const Tokenizer* tokenizer, CostTables costs, const Clock& clock, EngineOptions options)
+    : state_(std::make_unique<State>(model, tokenizer, std::move(costs), clock, options)) {
+  state_->heartbeat = clock.now().time_since_epoch().count();
+}
 Engine::~Engine() = default;
 
 Result<RequestId> Engine::submit(Request request, std::shared_ptr<EventSink> sink) {
@@ -78,7 +78,7 @@ Result<RequestId> Engine::submit(Request request, std::shared_ptr<EventSink> sin
   }
   const RequestId id{s.next_id.fetch_add(1)};
   ++s.requests;
-  s.inbox.post({id, Submission{id, std::move(request), std::move(sink), Clock::now()}});
+  s.inbox.post({id, Submission{id, std::move(request), std::move(sink), s.clock.now()}});
   return id;
 }
 
@@ -88,20 +88,27 @@ int Engine::context_tokens() const { return state_->facts.context_tokens; }
 
 EngineStatus Engine::status() const {
   const State& s = *state_;
-  const Clock::duration age = Clock::now().time_since_epoch() - Clock::duration(s.heartbeat.load());
-  return {.heartbeat_age_ms = std::chrono::duration<double, std::milli>(age).count(),
+  const Clock::Time seen{Clock::Time::duration(s.heartbeat.load())};
+  const std::lock_guard lock(s.counters_mutex);
+  return {.heartbeat_age_ms = ms_between(seen, s.clock.now()),
           .stopped = s.stopped,
           .running = s.running,
           .queued = s.queued,
-          .prompt_tokens = s.prompt_tokens,
-          .completion_tokens = s.completion_tokens,
-          .rounds = s.rounds,
+          .prompt_tokens = s.counters.prompt_tokens,
+          .completion_tokens = s.counters.completion_tokens,
+          .rounds = s.counters.rounds,
           .requests = s.requests};
 }
 
+const DecisionLog& Engine::log() const { return state_->round.log(); }
+RoundCosts& Engine::costs() { return state_->round.costs(); }
+bool Engine::turn() { return state_->turn(); }
+
 void Engine::run(std::stop_token stop) {
   State& s = *state_;
-  while (!stop.stop_requested()) s.turn(stop);
+  while (!stop.stop_requested()) {
+    if (!s.turn()) s.inbox.wait(stop, kIdleTurn);
+  }
   s.stopped = true;
   const Error stopping{ErrorCode::Unavailable, "the server is stopping"};
   for (const InboxMessage& message : s.inbox.take()) {
@@ -111,14 +118,16 @@ void Engine::run(std::stop_token stop) {
   s.running = s.queued = 0;
 }
 
-void Engine::State::turn(const std::stop_token& stop) {
-  heartbeat = Clock::now().time_since_epoch().count();
+bool Engine::State::turn() {
+  heartbeat = clock.now().time_since_epoch().count();
   admit();
-  const RoundPlan& plan = scheduler.plan_round();
-  if (plan.empty()) return inbox.wait(stop, kIdleTurn);
-  if (!plan.slices.empty()) fill(plan);
-  if (!plan.windows.empty()) run_round(plan);
+  RoundPlan& plan = scheduler.plan_round();
+  if (plan.empty()) return false;
+  if (!plan.slices.empty()) round.fill(plan);
+  if (!plan.windows.empty()) round.run(plan);
+  publish();
   retire_finished(plan);
+  return true;
 }
 
 void Engine::State::admit() {
@@ -129,63 +138,24 @@ void Engine::State::admit() {
       model.release(*slot);
     }
   }
-  scheduler.admit(Clock::now());
+  scheduler.admit(clock.now());
   running = scheduler.num_running();
   queued = scheduler.num_waiting();
   open -= static_cast<int>(scheduler.num_ended() - std::exchange(ended_seen, scheduler.num_ended()));
 }
 
-void Engine::State::fill(const RoundPlan& plan) {
-  slices.clear();
-  for (const RoundPlan::Rows& rows : plan.slices) {
-    const Sequence& sequence = *rows.sequence;
-    slices.push_back({.slot = sequence.slot(),
-                      .start_pos = sequence.next_pos(),
-                      .ids = sequence.pending_rows().first(static_cast<std::size_t>(rows.count)),
-                      .blocks = sequence.blocks()});
-  }
-  model.prefill(slices);
-  for (const RoundPlan::Rows& rows : plan.slices) {
-    rows.sequence->commit(rows.count);
-    prompt_tokens += static_cast<std::uint64_t>(rows.count);
-  }
-}
-
-// The round: one shared verify forward over every window, then what each sequence keeps of it.
-void Engine::State::run_round(const RoundPlan& plan) {
-  windows.clear();
-  kept.clear();
-  for (const RoundPlan::Rows& rows : plan.windows) {
-    const Sequence& sequence = *rows.sequence;
-    windows.push_back({.slot = sequence.slot(),
-                       .start_pos = sequence.next_pos(),
-                       .ids = sequence.pending_rows(),
-                       .certain = rows.count,
-                       .blocks = sequence.blocks(),
-                       .draw = sequence.draw()});
-  }
-  const auto tokens = model.verify(windows);
-  const auto now = Clock::now();
-  for (std::size_t i = 0; i < plan.windows.size(); ++i) {
-    Sequence& sequence = *plan.windows[i].sequence;
-    prompt_tokens += static_cast<std::uint64_t>(plan.windows[i].count - 1);
-    kept.push_back({sequence.slot(), plan.windows[i].count});
-    sequence.commit(plan.windows[i].count);
-    sequence.count_round(0, 0);
-    sequence.accept(tokens[i], now);
-    ++completion_tokens;
-    sequence.send_text();
-  }
-  model.commit(kept);
-  ++rounds;
+void Engine::State::publish() {
+  const std::lock_guard lock(counters_mutex);
+  counters = round.counters();
 }
 
 void Engine::State::retire_finished(const RoundPlan& plan) {
   for (const RoundPlan::Rows& rows : plan.windows) {
     if (!rows.sequence->is_finished()) continue;
-    rows.sequence->send_end(Clock::now());
+    rows.sequence->send_end(clock.now());
     if (const auto slot = scheduler.retire(rows.sequence)) model.release(*slot);
   }
+  running = scheduler.num_running();
 }
 
 }  // namespace rondo

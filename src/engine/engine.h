@@ -14,17 +14,23 @@
 
 namespace rondo {
 
+class Clock;
+class DecisionLog;
 class Model;
+class RoundCosts;
 class Tokenizer;
+struct CostTables;
 
 struct EngineOptions {
-  int max_queued = 256;  // requests waiting; one more is QueueFull
+  int max_queued = 256;    // requests waiting; one more is QueueFull
+  int logged_rounds = 64;  // how far back the decision log reaches
 };
 
 class Engine final : public RequestRunner {
  public:
-  // tokenizer may be null: then events carry ids and no text. Both outlive the engine.
-  Engine(Model& model, const Tokenizer* tokenizer, EngineOptions options);
+  // tokenizer may be null: then events carry ids and no text. costs: as the model timed them; not priced = the unpriced
+  // rule. Model, tokenizer and clock outlive the engine.
+  Engine(Model& model, const Tokenizer* tokenizer, CostTables costs, const Clock& clock, EngineOptions options);
   ~Engine() override;
 
   Result<RequestId> submit(Request request, std::shared_ptr<EventSink> sink) override;
@@ -33,6 +39,11 @@ class Engine final : public RequestRunner {
   void run(std::stop_token stop);  // the engine thread; on stop every open request gets on_failed(Unavailable)
   EngineStatus status() const override;
   int context_tokens() const override;
+
+  // For who runs the engine on a thread of his own: one turn without waiting. False when there was nothing to do.
+  bool turn();
+  const DecisionLog& log() const;  // engine thread
+  RoundCosts& costs();             // engine thread
 
  private:
   struct State;

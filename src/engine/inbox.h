@@ -10,6 +10,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "base/clock.h"
 #include "engine/request.h"
 
 namespace rondo {
@@ -18,7 +19,7 @@ struct Submission {
   RequestId id;
   Request request;
   std::shared_ptr<EventSink> sink;
-  std::chrono::steady_clock::time_point arrived;
+  Clock::Time arrived;
 };
 
 struct InboxMessage {

@@ -4,14 +4,25 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "ops/sample/draw.h"
 
 namespace rondo {
+
+// TokenRule: which tokens may come next in one sequence (a grammar). Engine thread only.
+class TokenRule {
+ public:
+  virtual ~TokenRule() = default;
+  // The tokens allowed after what was accepted and then `drafts`, as bits into `mask` (ops/sample/draw.h), which is
+  // cleared.
+  virtual void allow_after(std::span<const std::int32_t> drafts, std::span<std::uint32_t> mask) = 0;
+  virtual void accept(std::int32_t token) = 0;
+};
 
 struct Request {
   std::vector<std::int32_t> prompt_ids;   // at least one
@@ -20,6 +31,9 @@ struct Request {
   std::vector<std::int32_t> end_ids;      // any of these ends the reply (and is its last id)
   std::vector<std::string> stop_strings;  // the reply's text ends before the first of these
   bool skip_special = true;               // leave special added tokens out of the text
+  int max_draft_depth = 16;               // drafts of one window at most; 0 = no drafts, and the head is left alone
+  int num_top_logprobs = -1;              // -1 = no logprobs; else the chosen token's and this many of the likeliest
+  std::shared_ptr<TokenRule> rule;        // null = any token
 };
 
 enum class FinishReason { Stop, Length };  // an end token or stop string; max_tokens or the window
@@ -28,9 +42,9 @@ struct Usage {
   int prompt_tokens = 0;
   int completion_tokens = 0;
   int cached_tokens = 0;
-  int rounds = 0;  // verify forwards this sequence took part in
-  int drafted = 0;
-  int accepted = 0;
+  int rounds = 0;    // verify forwards this sequence took part in
+  int drafted = 0;   // drafts verified
+  int accepted = 0;  // of those, kept
 };
 
 struct Timings {
@@ -41,8 +55,9 @@ struct Timings {
 
 // What the engine tells the owner of a request, in order: any number of Text, then exactly one End or Failed.
 struct TextEvent {
-  std::string text;  // whole UTF-8, possibly empty when ids alone came (a held-back code point)
-  std::vector<std::int32_t> ids;
+  std::string_view text;  // whole UTF-8, possibly empty when ids alone came (a held-back code point)
+  std::span<const std::int32_t> ids;
+  std::span<const RowLogprobs> logprobs;  // one each id when asked for, else empty
 };
 struct EndEvent {
   FinishReason reason = FinishReason::Stop;
@@ -53,11 +68,12 @@ struct EndEvent {
   std::optional<std::string> stop_string;  // the stop string that ended it
 };
 
-// Called on the engine thread: must not block. A sink outlives its request by shared ownership.
+// Called on the engine thread: must not block. A sink outlives its request by shared ownership. What a TextEvent points
+// to is gone when on_text returns.
 class EventSink {
  public:
   virtual ~EventSink() = default;
-  virtual void on_text(TextEvent event) = 0;
+  virtual void on_text(const TextEvent& event) = 0;
   virtual void on_end(EndEvent event) = 0;
   virtual void on_failed(Error error) = 0;  // also after a cancel: code Cancelled
 };

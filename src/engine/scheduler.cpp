@@ -16,7 +16,7 @@ int Scheduler::blocks_for(const Request& request) const {
   return (window + facts_.block_tokens - 1) / facts_.block_tokens;
 }
 
-void Scheduler::admit(Sequence::Time now) {
+void Scheduler::admit(Clock::Time now) {
   while (!waiting_.empty() && !free_slots_.empty()) {
     std::vector<std::int32_t> blocks;
     const int needed = blocks_for(waiting_.front().request);
@@ -24,31 +24,30 @@ void Scheduler::admit(Sequence::Time now) {
     if (!blocks_.acquire(needed, blocks)) return;
     const int slot = free_slots_.back();
     free_slots_.pop_back();
-    running_.push_back(
-        std::make_unique<Sequence>(std::move(waiting_.front()), tokenizer_, slot, std::move(blocks), now));
+    running_.push_back(std::make_unique<Sequence>(std::move(waiting_.front()), tokenizer_, slot, std::move(blocks),
+                                                  facts_.has_head ? facts_.max_drafts : 0, facts_.vocab_size, now));
     waiting_.pop_front();
   }
 }
 
-const RoundPlan& Scheduler::plan_round() {
-  plan_.slices.clear();
-  plan_.windows.clear();
+RoundPlan& Scheduler::plan_round() {
+  plan_.clear();
   int window_rows = facts_.max_rows, slice_rows = facts_.max_rows;
-  for (auto it = running_.begin(); it != running_.end();) {
-    const auto at = it++;
-    Sequence* sequence = at->get();
+  auto at = running_.begin();
+  for (std::size_t left = running_.size(); left > 0; --left) {
+    const auto served = at++;
+    Sequence* sequence = served->get();
     const int pending = static_cast<int>(sequence->pending_rows().size());
-    if (pending <= window_rows) {
-      plan_.windows.push_back({sequence, pending});
+    if (pending <= std::min(window_rows, facts_.head_buffer_rows)) {
+      plan_.windows.push_back({sequence, pending, 0});
       window_rows -= pending;
     } else if (const int rows = std::min(pending - 1, slice_rows); rows > 0) {
-      plan_.slices.push_back({sequence, rows});
+      plan_.slices.push_back({sequence, rows, 0});
       slice_rows -= rows;
     } else {
       continue;  // not served: it keeps its place
     }
-    running_.splice(running_.end(), running_, at);
-    if (static_cast<int>(plan_.windows.size() + plan_.slices.size()) == facts_.max_streams) break;
+    running_.splice(running_.end(), running_, served);
   }
   return plan_;
 }

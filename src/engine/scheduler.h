@@ -3,8 +3,8 @@
 //
 // A request is admitted when a slot and the blocks of its whole window (prompt + max_tokens) are free, first come first
 // served; until then it waits. A round takes the sequences least recently served first, as far as the rows go: a
-// sequence that decodes has one pending row; a prompt whose rows all fit joins with all of them as certain rows; a
-// longer one is filled by a slice before the round.
+// sequence that decodes has one pending row; a short prompt joins with all its rows as certain rows; a longer one is
+// filled by slices before the round.
 #pragma once
 
 #include <deque>
@@ -21,11 +21,16 @@ namespace rondo {
 struct RoundPlan {
   struct Rows {
     Sequence* sequence;
-    int count;  // of its pending rows, from the first
+    int count;       // of its pending rows, from the first
+    int drafts = 0;  // of a window: held drafts that are verified with them
   };
   std::vector<Rows> slices;   // prompt rows, nothing drawn
   std::vector<Rows> windows;  // verified: a token is drawn after the last row
   bool empty() const { return slices.empty() && windows.empty(); }
+  void clear() {
+    slices.clear();
+    windows.clear();
+  }
 };
 
 class Scheduler {
@@ -33,8 +38,8 @@ class Scheduler {
   Scheduler(const ModelFacts& facts, const Tokenizer* tokenizer);
 
   void enqueue(Submission submission) { waiting_.push_back(std::move(submission)); }
-  void admit(Sequence::Time now);
-  const RoundPlan& plan_round();
+  void admit(Clock::Time now);
+  RoundPlan& plan_round();
   // Ends a sequence or takes a waiting request out; its slot and blocks are free again. The slot that was freed, if
   // any.
   std::optional<int> cancel(RequestId id);

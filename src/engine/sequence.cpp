@@ -7,20 +7,62 @@
 
 namespace rondo {
 
+namespace {
+
+constexpr std::size_t kTextRoom =
+    4096;  // bytes of text that one round may bring: tokens are a few bytes, a rare one a few hundred
+
+}  // namespace
+
 Sequence::Sequence(Submission submission, const Tokenizer* tokenizer, int slot, std::vector<std::int32_t> blocks,
-                   Time now)
+                   int max_drafts, int vocab_size, Clock::Time now)
     : submission_(std::move(submission)),
       slot_(slot),
+      max_drafts_(std::clamp(request().max_draft_depth, 0, max_drafts)),
       blocks_(std::move(blocks)),
-      ids_(submission_.request.prompt_ids),
-      stops_(submission_.request.stop_strings),
+      ids_(request().prompt_ids),
+      stops_(request().stop_strings),
       sent_ids_(ids_.size()),
       admitted_(now),
-      first_token_(now),
-      last_token_(now) {
-  ids_.reserve(ids_.size() + static_cast<std::size_t>(request().max_tokens));
+      first_token_(now) {
+  const std::size_t prompt = ids_.size(), most_drafts = static_cast<std::size_t>(max_drafts);
+  ids_.reserve(prompt + static_cast<std::size_t>(request().max_tokens));
+  window_.reserve(prompt + most_drafts);
+  for (auto* each : {&held.probabilities, &held.survival}) each->reserve(most_drafts);
+  held.tokens.reserve(most_drafts);
+  shown_.reserve(kTextRoom);
+  if (request().num_top_logprobs >= 0) logprobs_.reserve(1 + most_drafts);
+  if (request().rule != nullptr) {
+    mask_size_ = (static_cast<std::size_t>(vocab_size) + 31) / 32;
+    mask_words_.resize((1 + most_drafts) * mask_size_);
+    masks_.reserve(1 + most_drafts);
+  }
   if (tokenizer != nullptr) detokenizer_.emplace(*tokenizer, request().skip_special);
-  usage_.prompt_tokens = static_cast<int>(request().prompt_ids.size());
+  usage_.prompt_tokens = static_cast<int>(prompt);
+}
+
+int Sequence::draft_limit() const { return std::min(max_drafts_, request().max_tokens - num_generated() - 1); }
+
+std::span<const std::int32_t> Sequence::window(int num_drafts) {
+  CHECK(num_drafts >= 0 && num_drafts <= static_cast<int>(held.tokens.size()));
+  const auto pending = pending_rows();
+  window_.assign(pending.begin(), pending.end());
+  window_.insert(window_.end(), held.tokens.begin(), held.tokens.begin() + num_drafts);
+  if (request().rule != nullptr) build_masks(pending.size());
+  return window_;
+}
+
+void Sequence::build_masks(std::size_t num_pending) {
+  masks_.clear();
+  for (std::size_t draft = 0; num_pending + draft <= window_.size(); ++draft) {
+    const std::span<std::uint32_t> mask = std::span(mask_words_).subspan(draft * mask_size_, mask_size_);
+    std::fill(mask.begin(), mask.end(), 0u);
+    request().rule->allow_after(std::span(window_).subspan(num_pending, draft), mask);
+    masks_.push_back(mask);
+    if (num_pending + draft < window_.size() && !allows(mask, window_[num_pending + draft])) {
+      window_.resize(num_pending + draft);  // the draft, and all after it, can never be
+    }
+  }
 }
 
 void Sequence::count_round(int drafted, int accepted) {
@@ -29,11 +71,12 @@ void Sequence::count_round(int drafted, int accepted) {
   usage_.accepted += accepted;
 }
 
-void Sequence::accept(std::int32_t token, Time now) {
+void Sequence::accept(std::int32_t token, const RowLogprobs* logprobs, Clock::Time now) {
   CHECK(!is_finished());
   if (num_generated() == 0) first_token_ = now;
-  last_token_ = now;
   ids_.push_back(token);
+  if (logprobs != nullptr) logprobs_.push_back(*logprobs);
+  if (request().rule != nullptr) request().rule->accept(token);
   ++usage_.completion_tokens;
   const auto& ends = request().end_ids;
   if (std::find(ends.begin(), ends.end(), token) != ends.end()) {
@@ -53,14 +96,15 @@ void Sequence::show(std::int32_t token) {
 }
 
 void Sequence::send_text() {
-  TextEvent event{std::exchange(shown_, {}), {ids_.begin() + static_cast<std::ptrdiff_t>(sent_ids_), ids_.end()}};
+  const auto ids = std::span<const std::int32_t>(ids_).subspan(sent_ids_);
+  if (!shown_.empty() || !ids.empty()) submission_.sink->on_text({.text = shown_, .ids = ids, .logprobs = logprobs_});
   sent_ids_ = ids_.size();
-  if (!event.text.empty() || !event.ids.empty()) submission_.sink->on_text(std::move(event));
+  shown_.clear();
+  logprobs_.clear();
 }
 
-void Sequence::send_end(Time now) {
+void Sequence::send_end(Clock::Time now) {
   CHECK(is_finished());
-  const auto ms = [](Time from, Time to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
   EndEvent event;
   event.reason = *finish_;
   if (detokenizer_ && !stops_.found()) {
@@ -68,9 +112,10 @@ void Sequence::send_end(Time now) {
     stops_.finish(event.text);
   }
   event.stop_string = stops_.found();
-  event.token_sha = token_sha(std::span(ids_).subspan(request().prompt_ids.size()));
+  event.token_sha = token_sha(generated());
   event.usage = usage_;
-  event.timings = {ms(submission_.arrived, admitted_), ms(admitted_, first_token_), ms(first_token_, now)};
+  event.timings = {ms_between(submission_.arrived, admitted_), ms_between(admitted_, first_token_),
+                   ms_between(first_token_, now)};
   submission_.sink->on_end(std::move(event));
 }
 

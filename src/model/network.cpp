@@ -1,5 +1,7 @@
 #include "model/network.h"
 
+#include <algorithm>
+
 #include "ops/linear/linear.h"
 #include "ops/ngram/ngram.h"
 #include "ops/norm/norm.h"
@@ -19,6 +21,19 @@ Tensor make_rope_table(Loader& loader) {
     fill_rope_table({rope.theta, rope.rotary_dim, rope.yarn_factor, rope.original_context}, table);
   }
   return table;
+}
+
+// The first kDraftVocab ids and the added tokens; empty when that is everything.
+std::vector<std::int32_t> choose_draft_ids(const ModelConfig& config, const ModelOptions& options) {
+  std::vector<std::int32_t> ids;
+  if (config.vocab_size <= kDraftVocab) return ids;
+  for (std::int32_t id = 0; id < kDraftVocab; ++id) ids.push_back(id);
+  for (const std::int32_t id : options.draft_extra) {
+    if (id >= kDraftVocab && id < config.vocab_size) ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
 }
 
 NgramHash hash_of(const ModelConfig& config) {
@@ -43,11 +58,22 @@ Network::Network(Loader& loader)
     final_gain_ = loader.gain("norm.weight");
   }
   weight_bytes_per_row_ = loader.row_bytes();
-  if (loader.source().has_mtp()) head_.emplace(loader, rope_table_);
+  if (!loader.source().has_mtp() || !loader.options().has_head) return;
+  head_.emplace(loader, rope_table_);
+  draft_ids_ = choose_draft_ids(config_, loader.options());
+  draft_lm_head_ = lm_head_;
+  if (!draft_ids_.empty()) {
+    draft_lm_head_ = loader.matrix_rows(config_.tied_embeddings ? "embed_tokens.weight" : "lm_head.weight",
+                                        {draft_ids_.begin(), draft_ids_.end()});
+  }
 }
 
 std::int64_t Network::hidden_width() const {
   return static_cast<std::int64_t>(config_.hidden_size) * config_.hyper.num_streams;
+}
+
+int Network::draft_vocab_size() const {
+  return draft_ids_.empty() ? config_.vocab_size : static_cast<int>(draft_ids_.size());
 }
 
 int Network::num_ngram_heads() const { return config_.ngram.layers.empty() ? 0 : config_.ngram.num_heads(); }
@@ -58,23 +84,23 @@ void Network::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor hid
   if (!has_streams(config_)) rms_norm(s, hidden, final_gain_, {config_.norm_eps, hidden.width()}, hidden);
 }
 
-void Network::output(Stream& s, const HyperConnection* mixer, Tensor hidden, std::span<const std::int32_t> rows,
-                     Scratch scratch, Tensor logits) const {
+void Network::output(Stream& s, const HyperConnection* mixer, Tensor matrix, Tensor hidden,
+                     std::span<const std::int32_t> rows, Scratch scratch, Tensor logits) const {
   const auto n = static_cast<std::int64_t>(rows.size());
   if (mixer == nullptr) {
     const LinearPart part{
-        .weight = lm_head_, .x = hidden, .out = logits, .in_rows = rows.data(), .rows = static_cast<int>(n)};
+        .weight = matrix, .x = hidden, .out = logits, .in_rows = rows.data(), .rows = static_cast<int>(n)};
     return linear(s, std::span(&part, 1));
   }
   const Tensor streams = scratch.take_f32({n, hidden.width()}), x = scratch.take_f32({n, config_.hidden_size});
   gather_rows(s, hidden, rows.data(), streams);
   mixer->read(s, scratch, streams, x, {});
-  linear(s, lm_head_, x, logits);
+  linear(s, matrix, x, logits);
 }
 
 void Network::logits(Stream& s, Tensor hidden, std::span<const std::int32_t> rows, Scratch scratch,
                      Tensor logits) const {
-  output(s, final_mixer_ ? &*final_mixer_ : nullptr, hidden, rows, scratch, logits);
+  output(s, final_mixer_ ? &*final_mixer_ : nullptr, lm_head_, hidden, rows, scratch, logits);
 }
 
 Network::Head::Head(Loader& loader, Tensor rope_table)
@@ -119,7 +145,7 @@ void Network::head_forward(Stream& s, const Batch& batch, Tensor hidden, Scratch
 void Network::head_logits(Stream& s, Tensor next_hidden, std::span<const std::int32_t> rows, Scratch scratch,
                           Tensor logits) const {
   CHECK(head_.has_value());
-  output(s, head_->mixer ? &*head_->mixer : nullptr, next_hidden, rows, scratch, logits);
+  output(s, head_->mixer ? &*head_->mixer : nullptr, draft_lm_head_, next_hidden, rows, scratch, logits);
 }
 
 void Network::hash_ngrams(std::span<const std::int32_t> history, std::int64_t* rows) const {

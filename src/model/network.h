@@ -34,8 +34,13 @@ class Network {
   // and yields next_hidden, which a chained step reads in hidden's place. Writes the head's own KV at the rows'
   // positions.
   void head_forward(Stream& s, const Batch& batch, Tensor hidden, Scratch scratch, Tensor next_hidden) const;
+  // Over the draft vocabulary. logits: [n, draft_vocab_size] f32.
   void head_logits(Stream& s, Tensor next_hidden, std::span<const std::int32_t> rows, Scratch scratch,
                    Tensor logits) const;
+
+  // The ids the head scores, ascending; empty = the whole vocabulary.
+  std::span<const std::int32_t> draft_ids() const { return draft_ids_; }
+  int draft_vocab_size() const;
 
   // Table rows of the last token of `history` (ops/ngram/ngram.h). rows: [num_ngram_heads].
   void hash_ngrams(std::span<const std::int32_t> history, std::int64_t* rows) const;
@@ -44,7 +49,7 @@ class Network {
 
  private:
   // norm or hyper-connection mixer on rows of the last hidden states, then the output matrix.
-  void output(Stream& s, const HyperConnection* mixer, Tensor hidden, std::span<const std::int32_t> rows,
+  void output(Stream& s, const HyperConnection* mixer, Tensor matrix, Tensor hidden, std::span<const std::int32_t> rows,
               Scratch scratch, Tensor logits) const;
 
   // qwen3_*: u = fc [norm_e(e) ; norm_h(h)];  qwen4_exp: U_s = fc_hidden norm_h(R)_s + fc_embedding norm_e(e)
@@ -62,6 +67,8 @@ class Network {
   NgramHash ngram_hash_;
   Tensor embedding_;  // bf16 [vocab, hidden]
   Tensor lm_head_;    // bf16 [vocab, hidden]
+  std::vector<std::int32_t> draft_ids_;
+  Tensor draft_lm_head_;  // bf16 [draft_vocab, hidden]: lm_head's rows of those ids, side by side
   Tensor rope_table_;
   std::vector<Layer> layers_;
   Tensor final_gain_;                           // qwen3_*

@@ -10,12 +10,26 @@ namespace {
 
 Workspace make_workspace(Arena& arena, const Network& network, const ModelConfig& config, int threads,
                          const ModelOptions& options) {
-  return {
-      .ids = arena.take(DType::I32, {options.max_rows}),
-      .ngram_rows = arena.take(DType::I64, {options.max_rows, network.num_ngram_heads()}),
-      .hidden = arena.take(DType::F32, {options.max_rows, network.hidden_width()}),
-      .logits = arena.take(DType::F32, {Reservation::max_logit_rows(options), config.vocab_size}),
-      .candidates = arena.take(DType::U8, {threads, config.vocab_size * static_cast<std::int64_t>(sizeof(Candidate))})};
+  const std::int64_t slots = options.max_streams, rows = options.max_rows, width = network.hidden_width();
+  const std::int64_t vocab = config.vocab_size;
+  Workspace w{.ids = arena.take(DType::I32, {rows}),
+              .ngram_rows = arena.take(DType::I64, {rows, network.num_ngram_heads()}),
+              .hidden = arena.take(DType::F32, {rows, width}),
+              .logits = arena.take(DType::F32, {Reservation::max_logit_rows(options), vocab}),
+              .candidates = arena.take(DType::U8, {threads, vocab * static_cast<std::int64_t>(sizeof(Candidate))}),
+              .seen = arena.take(DType::I32, {threads, (vocab + 31) / 32}),
+              .waiting = {},
+              .head_in = {},
+              .head_out = {},
+              .chain = {},
+              .draft_logits = {}};
+  if (!network.has_head()) return w;
+  w.waiting = arena.take(DType::F32, {slots, kHeadBufferRows, width});
+  w.head_in = arena.take(DType::F32, {rows, width});
+  w.head_out = arena.take(DType::F32, {rows, width});
+  w.chain = arena.take(DType::F32, {slots, width});
+  w.draft_logits = arena.take(DType::F32, {slots, network.draft_vocab_size()});
+  return w;
 }
 
 // The widest calls there are, run dry: what they take is what scratch must hold.
@@ -31,8 +45,9 @@ std::size_t scratch_bytes(const Network& network, const Workspace& workspace, Th
   const std::vector<std::int32_t> rows(static_cast<std::size_t>(Reservation::max_logit_rows(options)));
   network.logits(s, workspace.hidden, rows, scratch, workspace.logits);
   if (network.has_head()) {
-    network.head_forward(s, batch, workspace.hidden, scratch, workspace.hidden);
-    network.head_logits(s, workspace.hidden, rows, scratch, workspace.logits);
+    network.head_forward(s, batch, workspace.head_in, scratch, workspace.head_out);
+    const std::vector<std::int32_t> last(static_cast<std::size_t>(options.max_streams));
+    network.head_logits(s, workspace.head_out, last, scratch, workspace.draft_logits);
   }
   return peak_bytes;
 }
@@ -99,7 +114,6 @@ Result<std::unique_ptr<Reservation>> Reservation::make(const WeightSource& sourc
   Arenas arenas{Arena(made->weights_), Arena(made->kv_), Arena(made->slots_), Arena(made->tables_)};
   Loader loader(source, options, arenas);
   made->network_ = std::make_unique<Network>(loader);
-  made->weight_bytes_per_row_ = made->network_->weight_bytes_per_row();
   Arena workspace(made->workspace_buffer_);
   made->workspace_ = make_workspace(workspace, *made->network_, source.config(), pool.num_threads(), options);
   return made;

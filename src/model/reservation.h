@@ -8,6 +8,8 @@
 
 namespace rondo {
 
+constexpr int kHeadBufferRows = 64;  // hidden states a slot keeps for the head before the oldest go
+
 // What a forward works in and what it leaves behind.
 struct Workspace {
   Tensor ids;         // i32 [max_rows]
@@ -15,6 +17,13 @@ struct Workspace {
   Tensor hidden;      // f32 [max_rows, hidden_width] of the last forward
   Tensor logits;      // f32 [max_logit_rows, vocab]
   Tensor candidates;  // bytes [threads, vocab * sizeof(Candidate)]: room to draw in
+  Tensor seen;        // i32 [threads, vocab / 32]: a bit a token, likewise
+  // With a head:
+  Tensor waiting;       // f32 [slots, kHeadBufferRows, hidden_width] committed rows it has yet to read
+  Tensor head_in;       // f32 [max_rows, hidden_width] of its last pass
+  Tensor head_out;      // f32 [max_rows, hidden_width]
+  Tensor chain;         // f32 [slots, hidden_width] what each drafting stream's next level reads
+  Tensor draft_logits;  // f32 [slots, draft_vocab]
 };
 
 class Reservation {
@@ -28,9 +37,11 @@ class Reservation {
   const Workspace& workspace() const { return workspace_; }
   const MemoryPlan& memory_plan() const { return plan_; }
   Scratch scratch() { return Scratch(scratch_buffer_, &scratch_peak_bytes_); }
+  std::span<float> kv_floats() const {
+    return {reinterpret_cast<float*>(kv_.data()), kv_.size_bytes() / sizeof(float)};
+  }
   std::uint64_t kv_bytes() const { return kv_.size_bytes(); }
   std::uint64_t slot_bytes() const { return slots_.size_bytes(); }
-  std::uint64_t weight_bytes_per_row() const { return weight_bytes_per_row_; }
 
   static int max_logit_rows(const ModelOptions& options);
 
@@ -39,7 +50,6 @@ class Reservation {
   MemoryPlan plan_;
   Buffer weights_, kv_, slots_, tables_, workspace_buffer_, scratch_buffer_;
   std::size_t scratch_peak_bytes_ = 0;
-  std::uint64_t weight_bytes_per_row_ = 0;
   Workspace workspace_;
   std::unique_ptr<Network> network_;
 };

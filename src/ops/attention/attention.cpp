@@ -9,7 +9,7 @@ namespace {
 
 // Where a row of the batch stands.
 struct RowPlace {
-  int pos;
+  int pos, first_pos;
   const std::int32_t* blocks;
 };
 
@@ -19,7 +19,8 @@ void for_rows(std::span<const RowSpan> spans, int begin, int end, Visit visit) {
   for (const RowSpan& span : spans) {
     const int first = std::max(begin, span.begin);
     const int last = std::min(end, span.begin + span.count);
-    for (int row = first; row < last; ++row) visit(row, RowPlace{span.start_pos + row - span.begin, span.blocks});
+    for (int row = first; row < last; ++row)
+      visit(row, RowPlace{span.start_pos + row - span.begin, span.first_pos, span.blocks});
   }
 }
 
@@ -94,6 +95,7 @@ void attention(Stream& s, std::span<const RowSpan> spans, Tensor q, Tensor q_gat
             .block_tokens = spec.block_tokens,
             .head_dim = spec.head_dim,
             .group = group,
+            .first_pos = place.first_pos,
             .pos = place.pos});
   };
   std::int64_t positions = 0;
@@ -124,7 +126,7 @@ void write_index_keys(Stream& s, std::span<const RowSpan> spans, Tensor index_qk
   });
   for_rows(spans, 0, index_qk.rows(), [&](int, RowPlace place) {
     if ((place.pos + 1) % spec.block_tokens != 0) return;
-    const RowPlace first{place.pos + 1 - spec.block_tokens, place.blocks};
+    const RowPlace first{place.pos + 1 - spec.block_tokens, place.first_pos, place.blocks};
     const std::int64_t raw_row = cache_row(first, spec.cache_block_tokens);
     float* pooled = cache.pooled.f32() + raw_row / spec.block_tokens * dim;
     for (std::int64_t d = 0; d < dim; ++d) {
@@ -136,14 +138,14 @@ void write_index_keys(Stream& s, std::span<const RowSpan> spans, Tensor index_qk
   });
 }
 
-// The `keep` best of scores[0 .. n), ascending; ties to the lower block. order: scratch [n].
-void best_blocks(const float* scores, int n, int keep, std::int32_t* order, std::int32_t* chosen) {
+// The `keep` best of the n blocks from `first`, ascending; ties to the lower block. order: scratch [n].
+void best_blocks(const float* scores, int first, int n, int keep, std::int32_t* order, std::int32_t* chosen) {
   for (int i = 0; i < n; ++i) order[i] = i;
   std::nth_element(order, order + keep, order + n, [&](std::int32_t a, std::int32_t b) {
     return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
   });
-  std::copy_n(order, keep, chosen);
-  std::sort(chosen, chosen + keep);
+  std::sort(order, order + keep);
+  for (int i = 0; i < keep; ++i) chosen[i] = first + order[i];
 }
 
 }  // namespace
@@ -159,7 +161,8 @@ void select_blocks(Stream& s, std::span<const RowSpan> spans, Tensor index_qk, H
   const auto norm_rope = RONDO_PICK(s.isa(), head_norm_rope);
   const auto score = RONDO_PICK(s.isa(), score_blocks);
   const auto choose = [&](int part, int row, RowPlace place) {
-    const int whole = (place.pos + 1) / spec.block_tokens;
+    const int first_block = place.first_pos / spec.block_tokens;
+    const int whole = (place.pos + 1) / spec.block_tokens - first_block;
     selection.count.i32()[row] = whole <= spec.budget_blocks ? kDense : spec.budget_blocks;
     if (whole <= spec.budget_blocks) return;  // everything is visible: the same as dense
     float* queries = index_qk.f32() + row * index_qk.width();
@@ -175,8 +178,9 @@ void select_blocks(Stream& s, std::span<const RowSpan> spans, Tensor index_qk, H
            .pooled_per_block = spec.cache_block_tokens / spec.block_tokens,
            .heads = spec.heads,
            .head_dim = spec.head_dim,
+           .first_block = first_block,
            .num_blocks = whole});
-    best_blocks(row_scores, whole, spec.budget_blocks, order.slice(part, 1).i32(),
+    best_blocks(row_scores, first_block, whole, spec.budget_blocks, order.slice(part, 1).i32(),
                 selection.blocks.i32() + row * selection.blocks.width());
   };
   std::int64_t positions = 0;

@@ -53,7 +53,8 @@ struct Selection {
 };
 constexpr int kDense = -1;
 
-// out = softmax(q k^T / sqrt(head_dim)) v, times sigmoid(gate), over positions 0 .. own (all, or those selected).
+// out = softmax(q k^T / sqrt(head_dim)) v, times sigmoid(gate), over positions first_pos .. own (all, or those
+// selected).
 void attention(Stream& s, std::span<const RowSpan> spans, Tensor q, Tensor q_gate, KvCache cache,
                const Selection* selection, AttentionSpec spec, int max_positions, Scratch scratch, Tensor out);
 
@@ -70,8 +71,9 @@ struct IndexCache {
   Tensor pooled;  // [blocks, cache_block_tokens / block_tokens, head_dim] mean of a whole block, normed and turned
 };
 // Writes the rows' index keys and the pooled keys of blocks they complete, then chooses for each row the budget_blocks
-// best whole blocks by sum_h relu(iq_h . kb) / sqrt(head_dim), ties to the lower block. index_qk: [rows, heads *
-// head_dim queries | one key], the queries are normed and turned in place.
+// best whole blocks by sum_h relu(iq_h . kb) / sqrt(head_dim), ties to the lower block. Blocks before first_pos (a
+// multiple of block_tokens) are not looked at. index_qk: [rows, heads * head_dim queries | one key], the queries are
+// normed and turned in place.
 void select_blocks(Stream& s, std::span<const RowSpan> spans, Tensor index_qk, HeadGains gains, Tensor rope_table,
                    IndexerSpec spec, IndexCache cache, int max_positions, Scratch scratch, Selection selection);
 

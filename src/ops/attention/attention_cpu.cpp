@@ -37,7 +37,7 @@ void for_runs(const AttentionUnit& r, Step step) {
       begin = stop;
     }
   };
-  if (r.selected == nullptr) return cut(0, r.pos + 1);
+  if (r.selected == nullptr) return cut(r.first_pos, r.pos + 1);
   for (int i = 0; i < r.num_selected; ++i) {
     cut(r.selected[i] * r.selected_tokens, (r.selected[i] + 1) * r.selected_tokens);
   }
@@ -132,7 +132,8 @@ void attend(const AttentionUnit& r) {
 
 void score_blocks(const BlockScores& r) {
   const float scale = 1.0F / __builtin_sqrtf(static_cast<float>(r.head_dim));
-  for (int b = 0; b < r.num_blocks; ++b) {
+  for (int i = 0; i < r.num_blocks; ++i) {
+    const int b = r.first_block + i;
     const float* key = r.pooled + (static_cast<std::int64_t>(r.blocks[b / r.pooled_per_block]) * r.pooled_per_block +
                                    b % r.pooled_per_block) *
                                       r.head_dim;
@@ -145,7 +146,7 @@ void score_blocks(const BlockScores& r) {
       const float product = sum(dot);
       total += product > 0 ? product : 0.0F;
     }
-    r.scores[b] = total * scale;
+    r.scores[i] = total * scale;
   }
 }
 

@@ -33,16 +33,17 @@ struct AttentionUnit {
   std::int64_t scores_stride;
   int num_selected, selected_tokens;
   int block_tokens, head_dim, group;
-  int pos;  // own position
+  int first_pos;  // the first position in the cache
+  int pos;        // own position
 };
 
-// Scores of whole blocks 0 .. num_blocks - 1 for one row.
+// Scores of whole blocks first_block .. first_block + num_blocks - 1 for one row.
 struct BlockScores {
   const float* queries;  // [heads, head_dim]
   const float* pooled;   // [blocks, pooled_per_block, head_dim]
   const std::int32_t* blocks;
   float* scores;  // [num_blocks]
-  int pooled_per_block, heads, head_dim, num_blocks;
+  int pooled_per_block, heads, head_dim, first_block, num_blocks;
 };
 
 RONDO_DECLARE_KERNEL(head_norm_rope, const HeadNorm& r)

@@ -24,7 +24,7 @@ namespace {
 std::vector<int> visible_positions(const AttentionUnit& r) {
   std::vector<int> positions;
   if (r.selected == nullptr) {
-    for (int p = 0; p <= r.pos; ++p) positions.push_back(p);
+    for (int p = r.first_pos; p <= r.pos; ++p) positions.push_back(p);
     return positions;
   }
   for (int i = 0; i < r.num_selected; ++i) {
@@ -63,7 +63,8 @@ void attend(const AttentionUnit& r) {
 }
 
 void score_blocks(const BlockScores& r) {
-  for (int b = 0; b < r.num_blocks; ++b) {
+  for (int i = 0; i < r.num_blocks; ++i) {
+    const int b = r.first_block + i;
     const float* key = r.pooled + (static_cast<std::int64_t>(r.blocks[b / r.pooled_per_block]) * r.pooled_per_block +
                                    b % r.pooled_per_block) *
                                       r.head_dim;
@@ -73,7 +74,7 @@ void score_blocks(const BlockScores& r) {
       for (int d = 0; d < r.head_dim; ++d) dot += r.queries[h * r.head_dim + d] * key[d];
       total += std::max(dot, 0.0F);
     }
-    r.scores[b] = total / std::sqrt(static_cast<float>(r.head_dim));
+    r.scores[i] = total / std::sqrt(static_cast<float>(r.head_dim));
   }
 }
 

@@ -19,6 +19,7 @@ struct RowSpan {
   int start_pos = 0;
   int slot = 0;                          // whose recurrent state
   int fold = 0;                          // logged rows of the last span to fold in first
+  int first_pos = 0;                     // positions before it are not in the cache: attention begins here
   const std::int32_t* blocks = nullptr;  // KV block of each block_tokens positions, enough for the last position
 };
 

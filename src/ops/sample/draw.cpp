@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/random.h"
+#include "ops/sample/sample_kernel.h"
 
 namespace rondo {
 
@@ -70,7 +71,8 @@ double chance(const Candidate& c, float most, double temperature) {
   return std::exp((static_cast<double>(c.logit) - most) / temperature);
 }
 
-// The shortest run of the likeliest whose chances reach top_p of the whole; at least one. Sorts what it needs, in steps.
+// The shortest run of the likeliest whose chances reach top_p of the whole; at least one. Sorts what it needs, in
+// steps.
 std::span<Candidate> keep_top_p(std::span<Candidate> left, double temperature, double top_p, float most) {
   double total = 0;
   for (const Candidate& c : left) total += chance(c, most, temperature);
@@ -79,8 +81,8 @@ std::span<Candidate> keep_top_p(std::span<Candidate> left, double temperature, d
   for (std::size_t i = 0; i < left.size(); ++i) {
     if (i == sorted) {
       sorted = std::min(left.size(), std::max<std::size_t>(64, sorted * 4));
-      std::partial_sort(left.begin() + static_cast<std::ptrdiff_t>(i), left.begin() + static_cast<std::ptrdiff_t>(sorted),
-                        left.end(), likelier);
+      std::partial_sort(left.begin() + static_cast<std::ptrdiff_t>(i),
+                        left.begin() + static_cast<std::ptrdiff_t>(sorted), left.end(), likelier);
     }
     reached += chance(left[i], most, temperature);
     if (reached >= top_p * total) return left.first(i + 1);
@@ -111,15 +113,37 @@ float share_of(std::span<const Candidate> left, const Candidate& chosen, float m
   return static_cast<float>(chance(chosen, most, temperature) / total);
 }
 
-// Greedy on logits as they are: the common case of a lone reader, without a copy of the row.
-Drawn highest(std::span<const float> logits, std::span<const std::int32_t> ids) {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < logits.size(); ++i) {
-    if (logits[i] > logits[best]) best = i;
+std::size_t highest(Isa isa, std::span<const float> logits) {
+  LogitRow row{
+      .logits = logits.data(), .n = static_cast<std::int64_t>(logits.size()), .most = 0, .best = 0, .total = 0};
+  RONDO_PICK(isa, highest_logit)(row);
+  return static_cast<std::size_t>(row.best);
+}
+
+// Who was chosen, and among whom: what a draft's probability is taken from.
+struct Choice {
+  Candidate chosen;
+  std::span<const Candidate> left;
+  float most;
+};
+
+Choice choose(std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row, DrawRoom room) {
+  const DrawSettings& settings = *row.settings;
+  std::span<Candidate> left = Candidates(logits, ids, row, room).all();
+  const Candidate best = *std::min_element(left.begin(), left.end(), likelier);
+  if (settings.temperature <= 0) return {best, left, best.logit};
+  left = keep_likely(left, settings, best.logit);
+  const Candidate* chosen = &left[0];
+  double highest_score = -std::numeric_limits<double>::infinity();
+  for (const Candidate& c : left) {
+    const double score =
+        static_cast<double>(c.logit) / settings.temperature + gumbel_noise(settings.seed, row.position, c.id);
+    if (score > highest_score || (score == highest_score && c.id < chosen->id)) {
+      chosen = &c;
+      highest_score = score;
+    }
   }
-  float total = 0;
-  for (const float logit : logits) total += std::exp(logit - logits[best]);
-  return {ids.empty() ? static_cast<std::int32_t>(best) : ids[best], 1.0F / total};
+  return {*chosen, left, best.logit};
 }
 
 }  // namespace
@@ -129,27 +153,28 @@ double gumbel_noise(std::uint64_t seed, std::int64_t position, std::int32_t id) 
   return -std::log(-std::log(unit_interval(bits)));
 }
 
-Drawn draw(std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row, DrawRoom room) {
+std::int32_t draw(Isa isa, std::span<const float> logits, const DrawRow& row, DrawRoom room) {
   CHECK(room.candidates.size() >= logits.size() && !logits.empty());
-  const DrawSettings& settings = *row.settings;
-  if (settings.temperature <= 0 && !shapes_logits(row)) return highest(logits, ids);
-  std::span<Candidate> left = Candidates(logits, ids, row, room).all();
-  const Candidate best = *std::min_element(left.begin(), left.end(), likelier);
-  const float most = best.logit;
-  if (settings.temperature <= 0) return {best.id, share_of(left, best, most, 1)};
-  left = keep_likely(left, settings, most);
-  const Candidate* chosen = nullptr;
-  double highest_score = 0;
-  for (const Candidate& c : left) {
-    if (c.logit == kForbidden) continue;
-    const double score = static_cast<double>(c.logit) / settings.temperature + gumbel_noise(settings.seed, row.position, c.id);
-    if (chosen == nullptr || score > highest_score || (score == highest_score && c.id < chosen->id)) {
-      chosen = &c;
-      highest_score = score;
-    }
+  if (row.settings->temperature <= 0 && !shapes_logits(row)) return static_cast<std::int32_t>(highest(isa, logits));
+  return choose(logits, {}, row, room).chosen.id;
+}
+
+Drawn draw_draft(Isa isa, std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row,
+                 DrawRoom room) {
+  CHECK(room.candidates.size() >= logits.size() && !logits.empty());
+  if (row.settings->temperature <= 0 && !shapes_logits(row)) {
+    const std::size_t best = highest(isa, logits);
+    LogitRow sum{.logits = logits.data(),
+                 .n = static_cast<std::int64_t>(logits.size()),
+                 .most = logits[best],
+                 .best = 0,
+                 .total = 0};
+    RONDO_PICK(isa, sum_of_exps)(sum);
+    return {ids.empty() ? static_cast<std::int32_t>(best) : ids[best], 1.0F / sum.total};
   }
-  if (chosen == nullptr) return {best.id, 1};  // nothing is allowed: the grammar's owner sees that this is not
-  return {chosen->id, share_of(left, *chosen, most, settings.temperature)};
+  const Choice choice = choose(logits, ids, row, room);
+  const double temperature = row.settings->temperature > 0 ? row.settings->temperature : 1.0;
+  return {choice.chosen.id, share_of(choice.left, choice.chosen, choice.most, temperature)};
 }
 
 void logprobs(std::span<const float> logits, std::int32_t chosen, int num_top, RowLogprobs& out) {

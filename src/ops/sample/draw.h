@@ -1,20 +1,21 @@
 // Drawing a token from a row of logits (Gumbel-max with keyed noise).
 //
-//   logits are shaped first: logit bias, then penalties (presence + frequency * count for each token generated so far), then
-//   the mask of allowed tokens;
-//   temperature 0:  the highest logit, ties to the lower id
-//   else: over the tokens left by top_k, then top_p of what top_k left (renormalised), then min_p of the most likely token's
+//   logits are shaped first: logit bias, then penalties (presence + frequency * count for each token generated so far),
+//   then the mask of allowed tokens; temperature 0:  the highest logit, ties to the lower id else: over the tokens left
+//   by top_k, then top_p of what top_k left (renormalised), then min_p of the most likely token's
 //         chance, all at logit / temperature, the highest of  logit / temperature + g(seed, position, id),
 //         g = -log(-log(u)), u keyed by (seed, position, id)
 //
-// So a draw depends on the row's logits, its settings, what its own sequence generated, and its key alone: the same wherever
-// the row stands and whoever draws beside it. A draft drawn from the head's logits with the same key meets the same noise.
+// So a draw depends on the row's logits, its settings, what its own sequence generated, and its key alone: the same
+// wherever the row stands and whoever draws beside it. A draft drawn from the head's logits with the same key meets the
+// same noise.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "device/stream.h"
 #include "tensor/tensor.h"
 
 namespace rondo {
@@ -52,13 +53,13 @@ struct Candidate {
 // What a draw knows of its row beside the logits.
 struct DrawRow {
   const DrawSettings* settings;
-  std::int64_t position;                     // absolute, of the token being drawn
-  std::span<const std::int32_t> generated;   // tokens generated before it that were there when the round began
-  std::span<const std::int32_t> drafted;     // drafts of the same window before it
+  std::int64_t position;                    // absolute, of the token being drawn
+  std::span<const std::int32_t> generated;  // tokens generated before it that were there when the round began
+  std::span<const std::int32_t> drafted;    // drafts of the same window before it
   TokenMask mask;
 };
 
-// What a draw found. probability: of the drawn token among those left, at the temperature (at 1 where the temperature is 0).
+// A draft: the drawn token and its share among those left, at the temperature (at 1 where the temperature is 0).
 struct Drawn {
   std::int32_t token;
   float probability;
@@ -70,8 +71,11 @@ struct DrawRoom {
   std::span<std::uint32_t> seen;    // [logits.size() / 32, rounded up]
 };
 
-// ids: the token each logit stands for (a draft vocabulary, ascending); empty = its index.
-Drawn draw(std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row, DrawRoom room);
+std::int32_t draw(Isa isa, std::span<const float> logits, const DrawRow& row, DrawRoom room);
+
+// The head's draw. ids: the token each logit stands for (a draft vocabulary, ascending); empty = its index.
+Drawn draw_draft(Isa isa, std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row,
+                 DrawRoom room);
 
 double gumbel_noise(std::uint64_t seed, std::int64_t position, std::int32_t id);
 

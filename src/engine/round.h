@@ -1,0 +1,48 @@
+// Round: one shared verify forward over every window, what each sequence keeps of it, and one batched drafting pass.
+#pragma once
+
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/scheduler.h"
+#include "engine/speculator.h"
+
+namespace rondo {
+
+// What rounds have done since the start; each number only rises.
+struct RoundCounters {
+  std::uint64_t rounds = 0, verify_passes = 0, head_passes = 0, rows = 0;
+  std::uint64_t prompt_tokens = 0, completion_tokens = 0;
+  std::uint64_t drafted[kMaxDepth] = {}, accepted[kMaxDepth] = {};  // verified at that depth (0 = the first), and kept
+  double planned_ms = 0, real_ms = 0;
+};
+
+class Round {
+ public:
+  Round(Model& model, CostTables costs, const Clock& clock, int logged_rounds);
+
+  void fill(const RoundPlan& plan);  // the plan's slices: prompt rows, nothing drawn
+  void run(RoundPlan& plan);         // the plan's windows
+
+  const RoundCounters& counters() const { return counters_; }
+  const DecisionLog& log() const { return log_; }
+  RoundCosts& costs() { return speculator_.costs(); }
+
+ private:
+  Verified verify(const RoundPlan& plan, RoundRecord& record);
+  void walk(const RoundPlan& plan, const Verified& verified, RoundRecord& record);
+  int walk_window(const RoundPlan::Rows& rows, int num_drafts, std::size_t first_drawn, const Verified& verified);
+
+  Model& model_;
+  const Clock& clock_;
+  Speculator speculator_;
+  DecisionLog log_;
+  RoundCounters counters_;
+  // Room for one round, [max_streams] each.
+  std::vector<Slice> slices_;
+  std::vector<Window> windows_;
+  std::vector<Kept> kept_;
+  std::vector<Sequence*> going_on_;  // sequences that a next round will serve
+};
+
+}  // namespace rondo

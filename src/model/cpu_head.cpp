@@ -1,0 +1,185 @@
+// The drafting pass of CpuModel: rows wait for the head, are absorbed in one batched pass, then drafted level by level.
+
+#include <algorithm>
+
+#include "model/cpu_model.h"
+#include "model/groups.h"
+
+namespace rondo {
+
+std::span<float> CpuModel::waiting_row(int slot_index, int index) const {
+  const Tensor waiting = reservation_->workspace().waiting;
+  const std::int64_t width = reservation_->workspace().hidden.width();
+  return {waiting.f32() + (static_cast<std::int64_t>(slot_index) * kHeadBufferRows + index) * width,
+          static_cast<std::size_t>(width)};
+}
+
+// The oldest rows go, as many as make the head's cache begin at a whole selected block.
+void CpuModel::drop_oldest_waiting(int slot_index) {
+  Slot& of = slot(slot_index);
+  int dropped = 1;
+  while ((of.head_next + dropped) % index_block_ != 0) ++dropped;
+  CHECK(dropped <= static_cast<int>(of.waiting_ids.size()));
+  const auto rest = static_cast<int>(of.waiting_ids.size()) - dropped;
+  for (int i = 0; i < rest; ++i)
+    std::ranges::copy(waiting_row(slot_index, i + dropped), waiting_row(slot_index, i).begin());
+  of.waiting_ids.erase(of.waiting_ids.begin(), of.waiting_ids.begin() + dropped);
+  of.head_next += dropped;
+  of.head_first = of.head_next;
+}
+
+void CpuModel::keep_waiting(int slot_index, std::span<const float> hidden, std::int32_t next_token) {
+  Slot& to = slot(slot_index);
+  if (to.has_last) {  // the prompt's last row was kept without its next token: it is this row's own token
+    CHECK(to.waiting_ids.empty());
+    to.waiting_ids.push_back(to.open_ids[0]);
+    to.has_last = false;
+  }
+  if (static_cast<int>(to.waiting_ids.size()) == kHeadBufferRows) drop_oldest_waiting(slot_index);
+  std::ranges::copy(hidden, waiting_row(slot_index, static_cast<int>(to.waiting_ids.size())).begin());
+  to.waiting_ids.push_back(next_token);
+}
+
+void CpuModel::begin_head_batch() {
+  spans_.clear();
+  rows_ = 0;
+}
+
+void CpuModel::add_head_row(std::span<const float> hidden, std::int32_t id) {
+  const Workspace& w = reservation_->workspace();
+  CHECK(rows_ < facts_.max_rows);
+  std::ranges::copy(hidden, w.head_in.f32() + rows_ * w.head_in.width());
+  w.ids.i32()[rows_++] = id;
+}
+
+// The last `count` rows added are the slot's, from start_pos on.
+void CpuModel::add_head_span(int slot_index, int start_pos, int count, std::span<const std::int32_t> blocks) {
+  CHECK(start_pos + count <= facts_.context_tokens &&
+        static_cast<int>(blocks.size()) * facts_.block_tokens >= start_pos + count);
+  spans_.push_back({.begin = rows_ - count,
+                    .count = count,
+                    .certain = count,
+                    .start_pos = start_pos,
+                    .slot = slot_index,
+                    .fold = 0,
+                    .first_pos = slot(slot_index).head_first,
+                    .blocks = blocks.data()});
+}
+
+void CpuModel::run_head_batch() {
+  const Workspace& w = reservation_->workspace();
+  Batch batch;
+  batch.rows = rows_;
+  batch.ids = w.ids.i32();
+  batch.spans = spans_;
+  reservation_->network().head_forward(stream_, batch, w.head_in.slice(0, rows_), reservation_->scratch(),
+                                       w.head_out.slice(0, rows_));
+}
+
+// A prompt's rows go to the head with the target's, but for the last, whose next token the next slice or window brings.
+void CpuModel::absorb_prompt(std::span<const Slice> slices) {
+  begin_head_batch();
+  for (const Slice& slice : slices) {
+    Slot& of = slot(slice.slot);
+    if (!slice.feeds_head) continue;
+    const int count = static_cast<int>(slice.ids.size());
+    const int start_pos = of.has_last ? slice.start_pos - 1 : slice.start_pos;
+    const int before = rows_;
+    if (of.has_last) add_head_row(waiting_row(slice.slot, 0), slice.ids[0]);
+    for (int row = 0; row + 1 < count; ++row)
+      add_head_row(hidden_row(of.open_first_row + row), slice.ids[static_cast<std::size_t>(row) + 1]);
+    if (rows_ > before) add_head_span(slice.slot, start_pos, rows_ - before, slice.blocks);
+    std::ranges::copy(hidden_row(of.open_first_row + count - 1), waiting_row(slice.slot, 0).begin());
+    of.has_last = true;
+    of.head_next = slice.start_pos + count - 1;
+  }
+  if (rows_ > 0) run_head_batch();
+}
+
+std::span<const Drawn> CpuModel::draft_first(std::span<const DraftStream> streams) {
+  CHECK(facts_.has_head && streams.size() <= slots_.size());
+  drafting_.assign(streams.begin(), streams.end());
+  absorb_rows_.clear();
+  for (const DraftStream& each : streams) {
+    CHECK(slot(each.slot).open_rows == 0 && !slot(each.slot).waiting_ids.empty());
+    absorb_rows_.push_back(static_cast<int>(slot(each.slot).waiting_ids.size()));
+  }
+  split_into_groups(absorb_rows_, facts_.max_rows, group_ends_);
+  std::size_t begin = 0;
+  for (const int end : group_ends_) {
+    absorb_group(streams, begin, static_cast<std::size_t>(end));
+    begin = static_cast<std::size_t>(end);
+  }
+  return std::span(drafts_).first(streams.size());
+}
+
+void CpuModel::absorb_group(std::span<const DraftStream> streams, std::size_t begin, std::size_t end) {
+  begin_head_batch();
+  head_rows_.clear();
+  all_streams_.clear();
+  for (std::size_t i = begin; i < end; ++i) {
+    Slot& of = slot(streams[i].slot);
+    const auto count = static_cast<int>(of.waiting_ids.size());
+    for (int row = 0; row < count; ++row)
+      add_head_row(waiting_row(streams[i].slot, row), of.waiting_ids[static_cast<std::size_t>(row)]);
+    add_head_span(streams[i].slot, of.head_next, count, streams[i].blocks);
+    of.head_next += count;
+    of.draft_pos = of.head_next;
+    of.waiting_ids.clear();
+    head_rows_.push_back(rows_ - 1);
+    all_streams_.push_back(static_cast<int>(i));
+    num_drafted_[i] = 0;
+  }
+  run_head_batch();
+  draw_drafts(all_streams_, head_rows_);
+}
+
+std::span<const Drawn> CpuModel::draft_next(std::span<const int> still_drafting) {
+  begin_head_batch();
+  head_rows_.clear();
+  const Workspace& w = reservation_->workspace();
+  for (const int i : still_drafting) {
+    const DraftStream& each = drafting_[static_cast<std::size_t>(i)];
+    Slot& of = slot(each.slot);
+    const std::int64_t width = w.chain.width();
+    add_head_row({w.chain.f32() + i * width, static_cast<std::size_t>(width)}, of.draft_token);
+    add_head_span(each.slot, of.draft_pos++, 1, each.blocks);
+    head_rows_.push_back(rows_ - 1);
+  }
+  run_head_batch();
+  draw_drafts(still_drafting, head_rows_);
+  return drafts_;
+}
+
+// The logits of each stream's last row, a draft from each, and the hidden state that a deeper level reads.
+void CpuModel::draw_drafts(std::span<const int> streams, std::span<const int> head_rows) {
+  const Workspace& w = reservation_->workspace();
+  const Network& network = reservation_->network();
+  const auto n = static_cast<std::int64_t>(streams.size());
+  network.head_logits(stream_, w.head_out, head_rows, reservation_->scratch(), w.draft_logits.slice(0, n));
+  const auto vocab = static_cast<std::size_t>(facts_.draft_vocab_size);
+  const int parts = std::min(stream_.pool().num_threads(), static_cast<int>(n));
+  stream_.pool().run(parts, [&](int part) {
+    for (std::size_t i = static_cast<std::size_t>(part); i < streams.size(); i += static_cast<std::size_t>(parts)) {
+      const auto stream = static_cast<std::size_t>(streams[i]);
+      const DraftStream& each = drafting_[stream];
+      Slot& of = slot(each.slot);
+      std::int32_t* drafted = &drafted_[stream * static_cast<std::size_t>(facts_.max_drafts)];
+      // The row that reads the token at position p predicts the one at p + 1; draft_pos is the next row's position.
+      const DrawRow row{.settings = each.draw,
+                        .position = of.draft_pos + 1,
+                        .generated = each.generated,
+                        .drafted = {drafted, static_cast<std::size_t>(num_drafted_[stream])},
+                        .mask = {}};
+      drafts_[stream] = draw_draft(stream_.isa(), {w.draft_logits.f32() + i * vocab, vocab}, network.draft_ids(), row,
+                                   draw_room(part));
+      of.draft_token = drafts_[stream].token;
+      CHECK(num_drafted_[stream] < facts_.max_drafts);
+      drafted[num_drafted_[stream]++] = of.draft_token;
+      const float* from = w.head_out.f32() + head_rows[i] * w.head_out.width();
+      std::copy_n(from, w.chain.width(), w.chain.f32() + static_cast<std::int64_t>(stream) * w.chain.width());
+    }
+  });
+}
+
+}  // namespace rondo

@@ -1,0 +1,99 @@
+// CpuModel: the contract of model/model.h on a CPU. cpu_model.cpp has slots, windows and draws, cpu_head.cpp the
+// drafting pass, cpu_timing.cpp the costs timed at load.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "model/reservation.h"
+
+namespace rondo {
+
+class CpuModel final : public Model {
+ public:
+  CpuModel(std::unique_ptr<Reservation> reservation, const WeightSource& source, ThreadPool& pool,
+           const ModelOptions& options);
+
+  const ModelFacts& facts() const override { return facts_; }
+  const MemoryPlan& plan() const override { return reservation_->memory_plan(); }
+  void prefill(std::span<const Slice> slices) override;
+  Verified verify(std::span<const Window> windows) override;
+  void commit(std::span<const Kept> kept) override;
+  std::span<const Drawn> draft_first(std::span<const DraftStream> streams) override;
+  std::span<const Drawn> draft_next(std::span<const int> still_drafting) override;
+  int waiting_rows(int slot) const override {
+    return static_cast<int>(slots_[static_cast<std::size_t>(slot)].waiting_ids.size());
+  }
+  void release(int slot) override;
+  CostTables time_costs(std::span<const std::int32_t> text, double budget_ms) override;
+
+ private:
+  // One sequence's place: where it stands, what its last window left to be decided, and what its head still has to
+  // read.
+  struct Slot {
+    int next_pos = 0;
+    int fold = 0;                           // logged rows that the next span folds in
+    int open_rows = 0, open_certain = 0;    // of a window that awaits its commit; 0 = none
+    int open_first_row = 0;                 // its first row in the last forward's hidden states
+    std::vector<std::int32_t> recent;       // the last committed ids an n-gram can reach, oldest first
+    std::vector<std::int32_t> open_ids;     // the open window's
+    std::vector<std::int32_t> waiting_ids;  // the token after each row whose hidden state waits in the slot's buffer
+    int head_first = 0;                     // positions before it are not in the head's cache
+    int head_next = 0;                      // position of the first waiting row
+    bool has_last = false;         // of a prompt: the last row's hidden state waits, its next token is not known yet
+    std::int32_t draft_token = 0;  // the drafting pass: last token drafted
+    int draft_pos = 0;             // and the position of the row that reads it
+  };
+
+  Slot& slot(int index) { return slots_[static_cast<std::size_t>(index)]; }
+  int reach() const { return std::max(0, reservation_->network().ngram_size() - 1); }
+  std::span<float> hidden_row(int row) const;
+  std::span<float> waiting_row(int slot, int index) const;
+
+  // cpu_model.cpp
+  void begin_batch();
+  void add_rows(int slot_index, int start_pos, std::span<const std::int32_t> ids, int certain,
+                std::span<const std::int32_t> blocks);
+  void hash_history(const Slot& of, std::span<const std::int32_t> ids);
+  void remember(Slot& to, std::span<const std::int32_t> ids) const;
+  void run_batch();
+  void draw_tokens(std::span<const Window> windows);
+  DrawRoom draw_room(int part) const;
+
+  // cpu_head.cpp
+  void keep_waiting(int slot_index, std::span<const float> hidden, std::int32_t next_token);
+  void drop_oldest_waiting(int slot_index);
+  void absorb_prompt(std::span<const Slice> slices);
+  void begin_head_batch();
+  void add_head_row(std::span<const float> hidden, std::int32_t id);
+  void add_head_span(int slot_index, int start_pos, int count, std::span<const std::int32_t> blocks);
+  void run_head_batch();
+  void absorb_group(std::span<const DraftStream> streams, std::size_t begin, std::size_t end);
+  void draw_drafts(std::span<const int> streams, std::span<const int> head_rows);
+
+  // cpu_timing.cpp
+  double time_verify(int rows, int context, std::span<const std::int32_t> text);
+  double time_absorb(int rows, std::span<const std::int32_t> text);
+  double time_level(int streams);
+  void stand_at(int position);
+  void fill_caches();
+
+  std::unique_ptr<Reservation> reservation_;
+  ModelFacts facts_;
+  Stream stream_;
+  int index_block_;  // head_first is a multiple of it
+  std::vector<Slot> slots_;
+  std::vector<std::int32_t> history_;  // one sequence's recent ids and its new ones
+  std::vector<RowSpan> spans_;
+  int rows_ = 0;
+  std::vector<std::int32_t> logit_rows_;
+  std::vector<std::int32_t> tokens_;
+  std::vector<RowLogprobs> logprobs_;
+  // the drafting pass
+  std::vector<DraftStream> drafting_;
+  std::vector<Drawn> drafts_;          // [streams of the pass] the last draft of each
+  std::vector<std::int32_t> drafted_;  // [streams, max_drafts] all of them, for penalties
+  std::vector<int> num_drafted_, absorb_rows_, group_ends_, head_rows_, all_streams_;
+};
+
+}  // namespace rondo

@@ -1,0 +1,182 @@
+// Costs timed at load: shared forwards by rows at two context lengths, the head's absorb pass by rows, one level by
+// streams. On slots that hold nothing, with caches full of numbers; what is timed is what serving will run, so it also
+// warms every kernel.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "base/random.h"
+#include "model/cpu_model.h"
+
+namespace rondo {
+
+namespace {
+
+constexpr std::array kWidths = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+constexpr int kRepeats = 5;  // the median counts, after a warm-up
+constexpr int kShortContext = 256, kLongContext = 4096;
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+// Median of what up to kRepeats runs say they took, after a warm-up; fewer, at least one, once the time is up.
+template <class Run>
+double median_ms(Run run, Clock::time_point until, bool& hurried) {
+  run();
+  std::vector<double> times;
+  while (static_cast<int>(times.size()) < kRepeats) {
+    if (!times.empty() && Clock::now() > until) {
+      hurried = true;
+      break;
+    }
+    times.push_back(run());
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+// Timed points to one value for each index 0 .. last: linear between them, the first below, the last slope above; never
+// falling.
+std::vector<double> to_curve(const std::vector<int>& at, std::vector<double> ms, int last) {
+  if (at.empty()) return {};
+  for (std::size_t i = 1; i < ms.size(); ++i) ms[i] = std::max(ms[i], ms[i - 1]);
+  std::vector<double> curve;
+  for (int n = 0; n <= last; ++n) {
+    std::size_t i = 1;
+    while (i + 1 < at.size() && at[i] < n) ++i;
+    if (n <= at[0] || at.size() == 1) {
+      curve.push_back(ms[0]);
+      continue;
+    }
+    const double part = static_cast<double>(n - at[i - 1]) / (at[i] - at[i - 1]);
+    curve.push_back(ms[i - 1] + (ms[i] - ms[i - 1]) * part);
+  }
+  return curve;
+}
+
+}  // namespace
+
+void CpuModel::stand_at(int position) {
+  for (int i = 0; i < facts_.max_streams; ++i) {
+    release(i);
+    slot(i).next_pos = slot(i).head_next = position;
+  }
+}
+
+void CpuModel::fill_caches() {
+  const std::span<float> cache = reservation_->kv_floats();
+  for (std::size_t i = 0; i < cache.size(); ++i) {
+    cache[i] = static_cast<float>(unit_interval(random_bits(1, i)) * 2 - 1);
+  }
+}
+
+double CpuModel::time_verify(int rows, int context, std::span<const std::int32_t> text) {
+  const int streams = std::min(rows, facts_.max_streams);
+  const int longest = (rows + streams - 1) / streams;
+  stand_at(std::max(0, std::min(context, facts_.context_tokens) - longest));
+  const int blocks_each = facts_.num_blocks / facts_.max_streams;
+  std::vector<std::int32_t> blocks;
+  for (int b = 0; b < facts_.num_blocks; ++b) blocks.push_back(b);
+  static const DrawSettings kGreedy{.temperature = 0, .bias = {}};
+  std::vector<Window> windows;
+  for (int i = 0; i < streams; ++i) {
+    const int count = rows / streams + (i < rows % streams ? 1 : 0);
+    windows.push_back({.slot = i,
+                       .start_pos = slot(i).next_pos,
+                       .ids = text.subspan(static_cast<std::size_t>(i), static_cast<std::size_t>(count)),
+                       .certain = 1,
+                       .blocks = std::span(blocks).subspan(static_cast<std::size_t>(i * blocks_each),
+                                                           static_cast<std::size_t>(blocks_each)),
+                       .draw = &kGreedy,
+                       .generated = {},
+                       .masks = {},
+                       .num_top_logprobs = -1});
+  }
+  const auto begin = Clock::now();
+  verify(windows);
+  return ms_since(begin);
+}
+
+double CpuModel::time_absorb(int rows, std::span<const std::int32_t> text) {
+  const int streams = std::min(rows, facts_.max_streams);
+  const int longest = (rows + streams - 1) / streams;
+  stand_at(std::max(0, std::min(kShortContext, facts_.context_tokens) - longest));
+  const int blocks_each = facts_.num_blocks / facts_.max_streams;
+  std::vector<std::int32_t> blocks;
+  for (int b = 0; b < facts_.num_blocks; ++b) blocks.push_back(b);
+  static const DrawSettings kGreedy{.temperature = 0, .bias = {}};
+  std::vector<DraftStream> drafting;
+  for (int i = 0; i < streams; ++i) {
+    const int count = rows / streams + (i < rows % streams ? 1 : 0);
+    for (int row = 0; row < count; ++row) keep_waiting(i, hidden_row(row), text[static_cast<std::size_t>(i + row)]);
+    drafting.push_back({.slot = i,
+                        .draw = &kGreedy,
+                        .generated = {},
+                        .blocks = std::span(blocks).subspan(static_cast<std::size_t>(i * blocks_each),
+                                                            static_cast<std::size_t>(blocks_each))});
+  }
+  const auto begin = Clock::now();
+  draft_first(drafting);
+  return ms_since(begin);
+}
+
+// After time_absorb(streams, ..): each of them has one draft.
+double CpuModel::time_level(int streams) {
+  std::vector<int> all;
+  for (int i = 0; i < streams; ++i) all.push_back(i);
+  const auto begin = Clock::now();
+  draft_next(all);
+  return ms_since(begin);
+}
+
+CostTables CpuModel::time_costs(std::span<const std::int32_t> text, double budget_ms) {
+  CostTables tables;
+  const int most_rows = std::min(facts_.max_rows, facts_.max_streams * (1 + facts_.max_drafts));
+  if (most_rows < 2 || facts_.context_tokens <= 2 * (1 + facts_.max_drafts) ||
+      static_cast<int>(text.size()) < 2 * most_rows) {
+    tables.why = fmt::format("{} rows and a context of {} are too few to time", most_rows, facts_.context_tokens);
+    return tables;
+  }
+  fill_caches();
+  const auto until =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(budget_ms));
+  bool hurried = false;
+  tables.context_tokens[0] = std::min(kShortContext, facts_.context_tokens);
+  tables.context_tokens[1] = std::min(kLongContext, facts_.context_tokens);
+  const auto curve_of = [&](auto time, int most) {
+    std::vector<int> at;
+    std::vector<double> ms;
+    for (const int width : kWidths) {
+      if (width > most || (at.size() >= 2 && Clock::now() > until)) break;
+      at.push_back(width);
+      ms.push_back(median_ms([&] { return time(width); }, until, hurried));
+    }
+    if (!at.empty() && at.back() < std::min(most, kWidths.back())) hurried = true;
+    return to_curve(at, ms, most);
+  };
+  for (int i = 0; i < 2; ++i) {
+    tables.verify_ms[i] =
+        curve_of([&](int rows) { return time_verify(rows, tables.context_tokens[i], text); }, most_rows);
+  }
+  if (facts_.has_head) {
+    const int most_absorbed = std::min(facts_.max_rows, facts_.max_streams * facts_.head_buffer_rows);
+    tables.absorb_ms = curve_of([&](int rows) { return time_absorb(rows, text); }, most_absorbed);
+    tables.level_ms = curve_of(
+        [&](int streams) {
+          time_absorb(streams, text);
+          return time_level(streams);
+        },
+        facts_.max_streams);
+  }
+  if (hurried) tables.why = fmt::format("timed for {:.0f} ms: fewer repeats or widths than meant", budget_ms);
+  stand_at(0);
+  return tables;
+}
+
+}  // namespace rondo
