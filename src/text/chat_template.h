@@ -2,6 +2,10 @@
 //
 // The environment is the one transformers sets up: ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks, loop
 // controls, tojson = json.dumps with ensure_ascii off, raise_exception, strftime_now. Thread-safe after open.
+//
+// Refused by name, when parsed or when reached: other templates (include, import, extends, block), autoescape, the
+// filters random, pprint, urlize, urlencode, filesizeformat, striptags, wordwrap and xmlattr, lipsum, and integers past
+// 64 bits. The bounds of the sandbox are the constants of text/jinja/heap.h.
 #pragma once
 
 #include <ctime>
@@ -17,8 +21,9 @@ namespace rondo {
 
 class ChatTemplate {
  public:
-  // chat_template.jinja, else chat_template in tokenizer_config.json. NotFound when there is neither; Corrupt, with
-  // line and the reason, when it does not parse.
+  // chat_template.jinja, else chat_template in tokenizer_config.json: a string, or of a list of {name, template} the
+  // one named default (never tool_use: the default one of this family renders tools itself). NotFound when there is
+  // neither; Corrupt, with line and the reason, when it does not parse.
   static Result<ChatTemplate> open(const std::string& folder);
   static Result<ChatTemplate> parse(std::string_view source, const std::string& name);
   ChatTemplate(ChatTemplate&&) noexcept;

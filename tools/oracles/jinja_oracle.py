@@ -520,7 +520,7 @@ STATEMENTS = [
     "{% if yes +%}\nx{% endif %}\n\n\n{{ n }}\n", "x\r\ny\rz\n", "\n\n", "x\n", "x\n\n", "\n{% if yes %}\n{% endif %}\n", "{{ '\n' }}x", "{% set x = 'a\nb' %}{{ x }}", "{{\n n\n }}", "{%\nif yes\n%}x{%\nendif\n%}", "{{ {'a': {'b': 1}} }}", "{{ {'a': {'b': 1}}}}",
     "{{ '}}' }}{{ \"%}\" }}", "{{ (1, [2, {3: 4}]) }}", "}} %} #}", "{ { n } }", "{{ n }}{{ n }}", "{%if yes%}x{%endif%}", "{{n}}{{-n-}}{{+n}}", "{{- -n }}", "{{ n -}}\n\n x", "\t {%- set x = 1 %}\t\ny",
     "{% for x in nums -%}\n  {{ x }}\n{%- endfor %}", "{% for x in nums %}\n  {{ x }}\n{% endfor %}", "x{% set y = 1 %}\n\nz", "x {# c #} y", "x\n\t{# c #} y", "{% if yes %} {% endif %}|{% if yes %}\n{% endif %}|",
-    "{% if no %}{{ n | nosuchfilter }}{% endif %}ok", "{% if yes %}{{ n | nosuchfilter }}{% endif %}", "{% for x in [] %}{{ n | nosuchfilter }}{% endfor %}ok", "{% if no %}{% for x in [] %}{{ x | nosuchfilter }}{% endfor %}{% endif %}", "{{ 1 if no else 2 }}{{ (n | nosuchfilter) if no }}",
+    "{% if no %}{{ n | nosuchfilter }}{% endif %}ok", "{% if yes %}{{ n | nosuchfilter }}{% endif %}", "{% if no %}{% set x = n | nosuchfilter %}{% endif %}ok", "{% if no %}{% for x in n | nosuchfilter %}{% endfor %}{% endif %}ok", "{% if no %}{% set x | nosuchfilter %}{% endset %}{% endif %}ok", "{{ ('<b>' | safe) + '<' }}{{ '<' + ('&' | e) + s }}{{ ('<' | safe) ~ '<' }}{{ ('x<' | safe) + n | string }}", "{% for x in [] %}{{ n | nosuchfilter }}{% endfor %}ok", "{% if no %}{% for x in [] %}{{ x | nosuchfilter }}{% endfor %}{% endif %}", "{{ 1 if no else 2 }}{{ (n | nosuchfilter) if no }}",
     "{{ loop }}", "{% for x in nums %}{{ loop }}{% endfor %}", "{% set loop = 5 %}{{ loop }}", "{% for x in nums %}{% set loop2 = loop %}{{ loop2.index }}{% endfor %}", "{% set messages = nums[1:] %}{{ messages }}", "{% set n = n + 1 %}{{ n }}",
     "{% for x in nums %}{% if loop.index is divisibleby 2 %}{{ x }}{% endif %}{% endfor %}", "{% for a in [[1, [2, 3]]] %}{% for b, (c, d) in [a] %}{{ b }}{{ c }}{{ d }}{% endfor %}{% endfor %}", "{% for k, g in users | groupby('age') %}{{ k }}:{% for u in g %}{{ u.name }}{% endfor %};{% endfor %}",
     "{% for g in users | groupby('age') %}{{ g.grouper }}{{ g.list | length }}{% endfor %}", "{% set x = nums | map('string') %}{{ x | list }}{{ x | list }}", "{% set x = nums | map('string') %}{{ x | first }}{{ x | first }}{{ x | list }}", "{% for x in nums | map('string') %}{{ loop.length }}{{ loop.revindex }}{{ loop.last }}{% endfor %}",
@@ -549,7 +549,7 @@ s | urlize
 s | urlencode
 s.encode()
 n.real
-(s | safe) + s
+(s | safe) % 1
 (s | escape).upper()
 """.strip().split("\n")] + ["{% include 'x' ignore missing %}", "{% block b %}{% endblock %}", "{% autoescape true %}{% endautoescape %}"]
 
@@ -560,7 +560,8 @@ def unicode_sweep():
     """Every assigned code point of the first planes, through the mappings and classes that templates can ask for."""
     import unicodedata
 
-    chars = [chr(c) for c in range(1, 0x20000) if not 0xD800 <= c < 0xE000 and unicodedata.category(chr(c)) not in ("Cn", "Co")]
+    chars = [chr(c) for c in range(1, 0x20000) if not 0xD800 <= c < 0xE000 and unicodedata.category(chr(c)) not in ("Cn", "Co")
+             and c not in (0x10FC, 0xA7F2, 0xA7F3, 0xA7F4, 0xAB69)]  # lower case since Unicode 15; Python 3.11 has 14
     for begin in range(0, len(chars), 2000):
         for method in UNICODE_METHODS:
             yield "{% for c in chars %}{{ c." + method + " }},{% endfor %}", {"chars": chars[begin : begin + 2000]}

@@ -24,7 +24,7 @@ void fault_at(int line, std::string message) { throw Fault{std::move(message), f
 
 void* Heap::take(std::size_t n) {
   if (n > kMaxHeapBytes) out_of_memory();
-  n = (n + kAlign - 1) / kAlign * kAlign;
+  n = (n + kAlign) / kAlign * kAlign;  // never nothing: an empty array too has an address
   used_bytes_ += n;
   if (used_bytes_ > kMaxHeapBytes) out_of_memory();
   if (n > free_bytes_) {

@@ -138,12 +138,14 @@ bool is_sequence(const Value& v) { return v.is(Kind::Str) || v.is(Kind::List) ||
 
 Value concatenated(Heap& heap, const Value& a, const Value& b) {
   if (a.is(Kind::Str)) {
-    refuse_markup(a);
-    refuse_markup(b);
+    const bool markup = a.text->markup || b.text->markup;  // then the other side is escaped
     TextBuilder text(heap);
-    text.add(*a.text);
-    text.add(*b.text);
-    return text.value();
+    text.add(markup ? *escape_html(heap, *a.text) : *a.text);
+    text.add(markup ? *escape_html(heap, *b.text) : *b.text);
+    if (!markup) return text.value();
+    Text* const joined = heap.make<Text>(*text.text());
+    joined->markup = true;
+    return Value::str(joined);
   }
   Value* const items = heap.array<Value>(a.seq->size + b.seq->size);
   heap.step(a.seq->size + b.seq->size);

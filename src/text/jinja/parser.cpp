@@ -50,7 +50,15 @@ class Parser {
   static std::string describe(const Token& token);
 
   Body subparse(const EndTags& end_tags);
-  Body statements(const EndTags& end_tags);  // up to, not including, one of the tags; then current() is its name
+  // Up to, not including, one of the tags; then current() is its name. inner_statements opens a scope, so that what is
+  // inside no longer stands directly in an if.
+  Body statements(const EndTags& end_tags);
+  Body inner_statements(const EndTags& end_tags) {
+    const bool was_soft = std::exchange(soft_, false);
+    Body body = statements(end_tags);
+    soft_ = was_soft;
+    return body;
+  }
   void end_tag(std::string_view name);
   void statement(Body& body);
   [[noreturn]] void unknown_tag(const EndTags* looking_for);
@@ -290,9 +298,7 @@ void Parser::statement(Body& body) {
   const auto it = kTags.find(tag);
   if (it == kTags.end()) return;  // the caller knows which tags it looks for
   open_tags_.push_back(tag);
-  const bool was_soft = std::exchange(soft_, tag == "if");
   body.push_back((this->*it->second)());
-  soft_ = was_soft;
   open_tags_.pop_back();
 }
 
@@ -304,8 +310,10 @@ StmtPtr Parser::parse_set() {
     return stmt;
   }
   stmt->kind = StmtKind::SetBlock;
+  const bool was_soft = std::exchange(soft_, false);
   if (current().is("|")) stmt->exprs.push_back(filter(nullptr, false));
-  stmt->bodies.push_back(statements({"endset"}));
+  soft_ = was_soft;
+  stmt->bodies.push_back(inner_statements({"endset"}));
   next();
   return stmt;
 }
@@ -318,10 +326,10 @@ StmtPtr Parser::parse_for() {
   stmt->exprs.push_back(skip_name("if") ? expression() : nullptr);
   stmt->recursive = skip_name("recursive");
   ++loops_;
-  stmt->bodies.push_back(statements({"endfor", "else"}));
+  stmt->bodies.push_back(inner_statements({"endfor", "else"}));
   --loops_;
   if (next().text == "else") {
-    stmt->bodies.push_back(statements({"endfor"}));
+    stmt->bodies.push_back(inner_statements({"endfor"}));
     next();
   }
   return stmt;
@@ -329,6 +337,7 @@ StmtPtr Parser::parse_for() {
 
 StmtPtr Parser::parse_if() {
   StmtPtr stmt = make(StmtKind::If, next().line);
+  const bool was_soft = std::exchange(soft_, true);
   while (true) {
     stmt->exprs.push_back(tuple(Conditional::No));
     stmt->bodies.push_back(statements({"elif", "else", "endif"}));
@@ -338,6 +347,7 @@ StmtPtr Parser::parse_if() {
       stmt->bodies.push_back(statements({"endif"}));
       next();
     }
+    soft_ = was_soft;
     return stmt;
   }
 }
@@ -350,7 +360,7 @@ StmtPtr Parser::parse_with() {
     expect_op("=");
     stmt->exprs.push_back(expression());
   }
-  stmt->bodies.push_back(statements({"endwith"}));
+  stmt->bodies.push_back(inner_statements({"endwith"}));
   next();
   return stmt;
 }
@@ -375,7 +385,7 @@ void Parser::signature(MacroDef& macro) {
 void Parser::macro_body(MacroDef& macro, std::string_view end) {
   const int loops = std::exchange(loops_, 0);
   open_macros_.push_back(&macro);
-  macro.body = statements({end});
+  macro.body = inner_statements({end});
   next();
   open_macros_.pop_back();
   loops_ = loops;
@@ -404,8 +414,10 @@ StmtPtr Parser::parse_call_block() {
 
 StmtPtr Parser::parse_filter_block() {
   StmtPtr stmt = make(StmtKind::FilterBlock, next().line);
+  const bool was_soft = std::exchange(soft_, false);
   stmt->exprs.push_back(filter(nullptr, true));
-  stmt->bodies.push_back(statements({"endfilter"}));
+  soft_ = was_soft;
+  stmt->bodies.push_back(inner_statements({"endfilter"}));
   next();
   return stmt;
 }
@@ -414,7 +426,7 @@ StmtPtr Parser::parse_filter_block() {
 StmtPtr Parser::parse_generation() {
   StmtPtr stmt = make(StmtKind::Scope, next().line);
   const int loops = std::exchange(loops_, 0);  // there it is a macro's body
-  stmt->bodies.push_back(statements({"endgeneration"}));
+  stmt->bodies.push_back(inner_statements({"endgeneration"}));
   loops_ = loops;
   next();
   return stmt;

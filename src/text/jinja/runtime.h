@@ -153,6 +153,7 @@ Value strip(Heap& heap, const Text& text, const Value& chars, bool left, bool ri
 Value replace(Heap& heap, const Text& text, const Text& from, const Text& to, std::int64_t count);
 Value map_case(Heap& heap, const Text& text, std::string_view mapping);  // upper, lower, title, capitalize, swapcase
 std::vector<Value> split_lines(Heap& heap, const Text& text, bool keep_ends);
+const Text* escape_html(Heap& heap, const Text& text);  // itself when it is markup; the result is markup
 bool is_all_lower(const Text& text);
 bool is_all_upper(const Text& text);
 

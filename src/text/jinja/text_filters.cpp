@@ -173,28 +173,7 @@ Value safe_filter(Interpreter& in, const Value& value, CallArgs& args) {
 
 Value escape_filter(Interpreter& in, const Value& value, CallArgs& args) {
   bind("escape", args, {});
-  Heap& heap = in.heap();
-  const Text& text = as_text(heap, value);
-  if (text.markup) return value;
-  heap.touch(text.size);
-  TextBuilder out(heap);
-  MarkCursor marks(text);
-  std::size_t plain = 0;
-  for (std::size_t at = 0; at < text.size; ++at) {
-    const char c = text.data[at];
-    const char* const escaped = c == '&'    ? "&amp;"
-                                : c == '<'  ? "&lt;"
-                                : c == '>'  ? "&gt;"
-                                : c == '\'' ? "&#39;"
-                                : c == '"'  ? "&#34;"
-                                            : nullptr;
-    if (escaped == nullptr) continue;
-    out.add(text, plain, at);
-    out.add(escaped, marks.touches(at, at + 1));
-    plain = at + 1;
-  }
-  out.add(text, plain, text.size);
-  return as_markup(heap, *out.text());
+  return Value::str(escape_html(in.heap(), as_text(in.heap(), value)));
 }
 
 }  // namespace

@@ -201,4 +201,29 @@ bool is_all_upper(const Text& text) {
   return all_cased(text, is_upper, [](char32_t c) { return is_lower(c) || is_title(c); });
 }
 
+const Text* escape_html(Heap& heap, const Text& text) {
+  if (text.markup) return &text;
+  heap.touch(text.size);
+  TextBuilder out(heap);
+  MarkCursor marks(text);
+  std::size_t plain = 0;
+  for (std::size_t at = 0; at < text.size; ++at) {
+    const char c = text.data[at];
+    const char* escaped = nullptr;
+    if (c == '&') escaped = "&amp;";
+    if (c == '<') escaped = "&lt;";
+    if (c == '>') escaped = "&gt;";
+    if (c == '\'') escaped = "&#39;";
+    if (c == '"') escaped = "&#34;";
+    if (escaped == nullptr) continue;
+    out.add(text, plain, at);
+    out.add(escaped, marks.touches(at, at + 1));
+    plain = at + 1;
+  }
+  out.add(text, plain, text.size);
+  Text* const markup = heap.make<Text>(*out.text());
+  markup->markup = true;
+  return markup;
+}
+
 }  // namespace rondo::jinja

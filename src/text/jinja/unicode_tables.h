@@ -1,4 +1,4 @@
-// Generated from Python 3.11's str by tools/oracles/jinja_unicode.py; not edited by hand.
+// Written by tools/oracles/jinja_unicode.py from Python 3.11's str; not edited by hand.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,7 @@ struct Text {
   std::size_t chars = 0;             // code points
   const ByteRange* marks = nullptr;  // untrusted bytes: ascending, disjoint, never adjacent, never empty
   std::size_t num_marks = 0;
-  bool markup = false;  // came from `safe` or `escape`: may be printed and joined, not computed with
+  bool markup = false;  // came from `safe` or `escape`: may be written and joined, not computed with otherwise
   std::string_view view() const { return {data, size}; }
   bool is_ascii() const { return chars == size; }
   bool is_trusted() const { return num_marks == 0; }
