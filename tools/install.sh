@@ -44,6 +44,7 @@ install the counterparts of these packages by hand ($*), then build with: cmake 
     as_root=(sudo)
   fi
   printf 'Installing with apt-get%s: %s\n' "${as_root:+ (by sudo)}" "${missing[*]}"
+  ((!${#as_root[@]})) || sudo true || fail "sudo refused; as root, run: apt-get install ${missing[*]}"
   "${as_root[@]}" apt-get update -qq || printf 'install.sh: apt-get update failed; going on with the package lists that are here\n' >&2
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
     -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 "${missing[@]}" </dev/null >/dev/null ||

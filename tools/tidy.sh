@@ -26,5 +26,14 @@ done < <(tools/sources.sh "${folders[@]}")
   echo "tidy.sh: $commands names no file of ${folders[*]}" >&2
   exit 1
 }
+# A kernel source is compiled once for each instruction set; looking at it once is enough.
+mkdir -p "$build/tidy"
+python3 - "$commands" >"$build/tidy/compile_commands.json" <<'PYTHON'
+import json, sys
+commands = {}
+for each in json.load(open(sys.argv[1], encoding="utf-8")):
+    commands.setdefault(each["file"], each)
+json.dump(list(commands.values()), sys.stdout)
+PYTHON
 echo "clang-tidy: ${#files[@]} files of ${folders[*]}"
-printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" tools/tidy_one.sh "$build"
+printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" tools/tidy_one.sh "$build/tidy"

@@ -19,50 +19,71 @@ void pause() {
 #endif
 }
 
+constexpr int kSpinsBeforeYield = 2'000;  // some 10 us: then whoever holds the part we wait for may need our processor
+
+std::uint32_t round_of(std::uint64_t board) { return static_cast<std::uint32_t>(board >> 32); }
+int parts_of(std::uint64_t board) { return static_cast<int>(board >> 16 & 0xFFFF); }
+int next_of(std::uint64_t board) { return static_cast<int>(board & 0xFFFF); }
+
 }  // namespace
 
 ThreadPool::ThreadPool(int num_threads) {
-  CHECK(num_threads >= 1);
+  CHECK(num_threads >= 1 && num_threads < 0xFFFF);
   workers_.reserve(static_cast<std::size_t>(num_threads - 1));
   for (int index = 1; index < num_threads; ++index) {
-    workers_.emplace_back([this, index](const std::stop_token& stop) { worker(stop, index); });
+    workers_.emplace_back([this](const std::stop_token& stop) { worker(stop); });
   }
 }
 
 ThreadPool::~ThreadPool() {
   for (auto& thread : workers_) thread.request_stop();
-  round_.fetch_add(1, std::memory_order_release);
-  round_.notify_all();
+  board_.fetch_add(std::uint64_t{1} << 32, std::memory_order_release);
+  board_.notify_all();
 }
 
-void ThreadPool::worker(const std::stop_token& stop, int index) {
-  std::uint64_t seen = 0;
+void ThreadPool::worker(const std::stop_token& stop) {
+  std::uint32_t seen = 0;
   while (true) {
-    int spins = 0;
-    while (round_.load(std::memory_order_acquire) == seen) {
+    std::uint64_t board = board_.load(std::memory_order_acquire);
+    for (int spins = 0; round_of(board) == seen; board = board_.load(std::memory_order_acquire)) {
       if (++spins < kSpins) {
         pause();
       } else {
-        round_.wait(seen, std::memory_order_acquire);
+        board_.wait(board, std::memory_order_acquire);
       }
     }
     if (stop.stop_requested()) return;
-    ++seen;
-    if (index < parts_) (*work_)(index);
-    running_.fetch_sub(1, std::memory_order_release);
+    seen = round_of(board);
+    claim_parts(seen);
+  }
+}
+
+void ThreadPool::claim_parts(std::uint32_t round) {
+  std::uint64_t board = board_.load(std::memory_order_acquire);
+  while (round_of(board) == round && next_of(board) < parts_of(board)) {
+    if (!board_.compare_exchange_weak(board, board + 1, std::memory_order_acq_rel)) continue;
+    (*work_)(next_of(board));
+    finished_.fetch_add(1, std::memory_order_release);
+    board = board_.load(std::memory_order_acquire);
   }
 }
 
 void ThreadPool::run(int parts, FunctionRef<void(int)> work) {
   CHECK(parts >= 1 && parts <= num_threads());
   if (parts == 1) return work(0);
-  parts_ = parts;
   work_ = &work;
-  running_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-  round_.fetch_add(1, std::memory_order_release);
-  round_.notify_all();
-  work(0);
-  while (running_.load(std::memory_order_acquire) != 0) pause();
+  finished_.store(0, std::memory_order_relaxed);
+  const std::uint32_t round = round_of(board_.load(std::memory_order_relaxed)) + 1;
+  board_.store(std::uint64_t{round} << 32 | static_cast<std::uint64_t>(parts) << 16, std::memory_order_release);
+  board_.notify_all();
+  claim_parts(round);
+  for (int spins = 0; finished_.load(std::memory_order_acquire) != parts; ++spins) {
+    if (spins < kSpinsBeforeYield) {
+      pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
 }
 
 void ThreadPool::split(int n, int grain, FunctionRef<void(int, int)> work) {

@@ -1,8 +1,9 @@
-// ThreadPool: one fork-join over a fixed set of threads, the caller being thread 0.
+// ThreadPool: one fork-join over a fixed set of threads, the caller being one of them.
 //
-// run(parts, work) calls work(0) .. work(parts - 1), each exactly once and on its own thread, and returns when all have
-// finished. parts <= num_threads(). Workers spin for a bounded time between calls and then sleep, so an idle server
-// burns nothing. run() allocates nothing. One caller at a time; work must not throw and must not call run().
+// run(parts, work) calls work(0) .. work(parts - 1), each exactly once, and returns when all have finished. parts <=
+// num_threads(). A part goes to whichever thread claims it first, so a thread the system has put aside delays nobody
+// but the part it has begun. Workers spin for a bounded time between calls and then sleep, so an idle server burns
+// nothing. run() allocates nothing. One caller at a time; work must not throw and must not call run().
 #pragma once
 
 #include <atomic>
@@ -48,12 +49,14 @@ class ThreadPool {
   void split(int n, int grain, FunctionRef<void(int, int)> work);
 
  private:
-  void worker(const std::stop_token& stop, int index);
+  void worker(const std::stop_token& stop);
+  void claim_parts(std::uint32_t round);
 
-  std::atomic<std::uint64_t> round_{0};  // one up for each run(); workers wait for it to move
-  std::atomic<int> running_{0};
-  int parts_ = 0;
-  const FunctionRef<void(int)>* work_ = nullptr;
+  // round << 32 | parts << 16 | next part to claim: one word, so that a late worker can never claim a part of another
+  // round.
+  std::atomic<std::uint64_t> board_{0};
+  std::atomic<int> finished_{0};                  // parts of this round
+  const FunctionRef<void(int)>* work_ = nullptr;  // read only by who has claimed a part of the round it belongs to
   std::vector<std::jthread> workers_;
 };
 

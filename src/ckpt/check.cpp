@@ -13,6 +13,7 @@ namespace {
 
 using Kind = ProblemLog::Kind;
 
+constexpr int kMaxAbsentExperts = 100;  // of one layer, then no further ones are looked for: a config may ask for many
 constexpr std::string_view kGateUp = "experts.gate_up_proj";
 constexpr std::string_view kDown = "experts.down_proj";
 constexpr std::string_view kShard = "ngram_embedding.shard_";
@@ -47,6 +48,7 @@ class Checker {
 
   CheckedTensors run() && {
     const std::vector<TensorSpec> specs = inventory(config_, true);
+    find_single_experts();
     checked_.has_mtp = std::any_of(specs.begin(), specs.end(), [this](const TensorSpec& spec) {
       return spec.name.starts_with("mtp.") && (holds(spec.name) || set_.accounted.contains(spec.name));
     });
@@ -101,33 +103,42 @@ class Checker {
     const bool is_down = spec.name.ends_with(kDown);
     const std::string prefix = spec.name.substr(0, spec.name.size() - (is_down ? kDown : kGateUp).size() - 1);
     const std::string other = fmt::format("{}.{}", prefix, is_down ? kGateUp : kDown);
-    if (holds(other) || set_.accounted.contains(spec.name) || !has_single_experts(prefix)) {
+    if (holds(other) || set_.accounted.contains(spec.name) || !single_experts_.contains(prefix)) {
       return report_missing(spec.name);
     }
     const std::int64_t size = config_.moe.expert_size, hidden = config_.hidden_size;
-    for (int expert = 0; expert < config_.moe.num_experts; ++expert) {
+    int num_absent = 0;
+    for (int expert = 0; expert < config_.moe.num_experts && num_absent <= kMaxAbsentExperts; ++expert) {
       if (is_down) {
-        check_or_miss({expert_name(prefix, expert, "down"), {hidden, size}, TensorClass::Matrix});
+        num_absent += absent({expert_name(prefix, expert, "down"), {hidden, size}, TensorClass::Matrix});
       } else {
-        check_or_miss({expert_name(prefix, expert, "gate"), {size, hidden}, TensorClass::Matrix});
-        check_or_miss({expert_name(prefix, expert, "up"), {size, hidden}, TensorClass::Matrix});
+        num_absent += absent({expert_name(prefix, expert, "gate"), {size, hidden}, TensorClass::Matrix});
+        num_absent += absent({expert_name(prefix, expert, "up"), {size, hidden}, TensorClass::Matrix});
       }
     }
   }
 
-  bool has_single_experts(const std::string& prefix) const {
-    for (int expert = 0; expert < config_.moe.num_experts; ++expert) {
-      for (const std::string_view part : {"gate", "up", "down"}) {
-        const std::string name = expert_name(prefix, expert, part);
-        if (holds(name) || set_.accounted.contains(name)) return true;
-      }
-    }
-    return false;
+  // "layers.3.mlp" of each layer that holds "layers.3.mlp.experts.7.up_proj.weight" or the like.
+  void find_single_experts() {
+    constexpr std::string_view kExperts = ".experts.";
+    const auto look_at = [&](std::string_view name) {
+      const std::size_t at = name.find(kExperts);
+      if (at == name.npos || at + kExperts.size() == name.size()) return;
+      const char first = name[at + kExperts.size()];
+      if (first >= '0' && first <= '9') single_experts_.emplace(name.substr(0, at));
+    };
+    for (const auto& [name, found] : set_.tensors) look_at(name);
+    for (const std::string& name : set_.accounted) look_at(name);
   }
 
-  void check_or_miss(const TensorSpec& spec) {
-    if (holds(spec.name)) return check_found(spec);
+  // Checks it where it is there; 1 where it is not, and then that is said.
+  int absent(const TensorSpec& spec) {
+    if (holds(spec.name)) {
+      check_found(spec);
+      return 0;
+    }
     report_missing(spec.name);
+    return 1;
   }
 
   // A table shard is not there: the table may be whole, under the name without the shard.
@@ -138,7 +149,7 @@ class Checker {
     const bool is_first = spec.name.substr(at + kShard.size()) == "0.weight";
     if (!is_first) return;  // checked once, at the first shard's turn
     const Shape shape{spec.shape[0] * config_.ngram.table_shards, spec.shape[1]};
-    check_or_miss({whole, shape, TensorClass::Matrix});
+    absent({whole, shape, TensorClass::Matrix});
   }
 
   // The hash buffers of a file must be what its config gives, or every n-gram would read another row.
@@ -170,6 +181,7 @@ class Checker {
   const ShardSet& set_;
   ProblemLog& log_;
   CheckedTensors checked_;
+  std::unordered_set<std::string> single_experts_;  // prefixes
 };
 
 }  // namespace

@@ -61,10 +61,9 @@ bool read_has_chat_template(const std::string& folder, ProblemLog& log) {
 
 void refuse_quantisation(const ModelConfig& config, ProblemLog& log) {
   if (config.quantization.empty()) return;
-  const bool is_fp8 = config.quantization == "fp8";
+  const std::string_view format = config.quantization == "fp8" ? "block-FP8" : std::string_view(config.quantization);
   log.add("config.json", Kind::Other,
-          fmt::format("quantization_config: {} weights are not supported yet: {}", config.quantization,
-                      is_fp8 ? "block-FP8 is not supported yet" : "only BF16 is"),
+          fmt::format("quantization_config: {} is not supported yet, only BF16 weights are", format),
           ErrorCode::Unsupported);
 }
 

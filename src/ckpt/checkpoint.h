@@ -105,9 +105,11 @@ class Checkpoint final : public WeightSource {
   std::unique_ptr<Files> files_;
 };
 
-// Weights from a seed in a published shape, no file: for benches. Known names: qwen3.5-0.8b.
+// Weights from a seed in a published shape, no file: for benches. Known names: qwen3.5-0.8b. InvalidArgument for
+// another name, Io where there is no memory for it.
+Result<ModelConfig> synthetic_config(std::string_view shape_name);
 Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name, std::uint64_t seed);
-// The same for any shape: each value depends on (seed, tensor's name, index) alone.
+// The same for any shape: each value depends on (seed, tensor's name, index) alone. CHECKs that there is memory.
 std::unique_ptr<WeightSource> make_synthetic(const ModelConfig& config, bool has_mtp, std::uint64_t seed);
 
 }  // namespace rondo

@@ -8,6 +8,7 @@
 
 #include "ckpt/json_fields.h"
 #include "ckpt/ngram_hash.h"
+#include "ckpt/safetensors.h"
 
 namespace rondo {
 
@@ -302,7 +303,8 @@ Result<void> read_quantization(const Document& document, ModelConfig& config) {
     for (const Fields* place : {&document.top, &document.text}) {
       TRY(const auto found, place->find_object(key));
       if (!found) continue;
-      TRY(config.quantization, found->text("quant_method", "unnamed"));
+      TRY(const std::string method, found->text("quant_method", "unnamed"));
+      config.quantization = is_printable_name(method) ? method.substr(0, 40) : "unnamed";
       return {};
     }
   }

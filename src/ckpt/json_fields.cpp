@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include "ckpt/safetensors.h"
 
 namespace rondo {
 
@@ -12,8 +12,10 @@ namespace {
 std::string excerpt(const json::Value& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return fmt::format("a list of {}", value.get_array().size());
-  if (const auto* text = value.if_string(); text != nullptr && text->size() > 40) {
-    return fmt::format("a text of {} bytes", text->size());
+  constexpr std::size_t kShownBytes = 40;
+  const auto* text = value.if_string();
+  if (text != nullptr && (text->size() > kShownBytes || !is_printable_name(std::string_view(*text)))) {
+    return text->empty() ? "an empty text" : fmt::format("a text of {} bytes", text->size());
   }
   return to_json(value);
 }

@@ -9,7 +9,6 @@ namespace {
 std::string_view words(ProblemLog::Kind kind) {
   switch (kind) {
     case ProblemLog::Kind::Other: return "problems";
-    case ProblemLog::Kind::File: return "files";
     case ProblemLog::Kind::Missing: return "tensors are missing";
     case ProblemLog::Kind::NotInShard: return "tensors are not in this file";
     case ProblemLog::Kind::Twice: return "tensors stand twice";

@@ -14,7 +14,7 @@ namespace rondo {
 
 class ProblemLog {
  public:
-  enum class Kind { Other, File, Missing, NotInShard, Twice, Fault, DType, Shape, Alignment };
+  enum class Kind { Other, Missing, NotInShard, Twice, Fault, DType, Shape, Alignment };
 
   void add(const std::string& file, Kind kind, std::string message, ErrorCode code = ErrorCode::Corrupt);
   // An error whose message begins with the file's name, as parse_config gives it.

@@ -15,14 +15,12 @@ namespace {
 
 constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
+constexpr std::size_t kMaxTensors = 1u << 18;           // the largest published checkpoint has 152,089 in all
 constexpr std::size_t kMaxDepth = 8;                    // the format needs three; __metadata__ may nest a little
 constexpr std::string_view kMetadata = "__metadata__";
 
-// Names end up in messages on somebody's terminal.
-bool is_printable_name(std::string_view name) {
-  constexpr std::size_t kMaxNameBytes = 512;
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
-  return !name.empty() && name.size() <= kMaxNameBytes && std::none_of(name.begin(), name.end(), is_control);
+std::string counted(std::uint64_t number, std::string_view noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
 }
 
 // One tensor as it is being read; what is still absent at its closing brace is an error.
@@ -146,6 +144,7 @@ class HeaderReader {
     name_.clear();
     if (!is_printable_name(name)) return stop(error, "a tensor's name is empty, too long or holds a control character");
     name_ = name;
+    if (names_.size() > kMaxTensors) return stop(error, fmt::format("more than {} tensors", kMaxTensors));
     if (!names_.insert(name_).second) return stop(error, "the name stands twice");
     return true;
   }
@@ -228,7 +227,7 @@ void check_layout(SafetensorsHeader& header, std::uint64_t data_bytes) {
       tensor->sound = false;
     } else if (tensor->begin > reached) {
       header.faults.push_back(
-          fmt::format("tensor {}: {} unused bytes before it", tensor->name, tensor->begin - reached));
+          fmt::format("tensor {}: {} unused before it", tensor->name, counted(tensor->begin - reached, "byte")));
     }
     if (tensor->end > data_bytes) {
       if (num_cut++ == 0) first_cut = tensor;
@@ -240,19 +239,30 @@ void check_layout(SafetensorsHeader& header, std::uint64_t data_bytes) {
     }
   }
   if (num_cut > 0) {
-    const std::string others = num_cut > 1 ? fmt::format(" (and {} more tensors)", num_cut - 1) : "";
+    const std::string others = num_cut > 1 ? fmt::format(" (and past it {})", counted(num_cut - 1, "other")) : "";
     header.faults.push_back(fmt::format("tensor {}: ends at byte {} of the data, but the file holds only {}{}",
                                         first_cut->name, first_cut->end, data_bytes, others));
   } else if (reached < data_bytes) {
-    header.faults.push_back(fmt::format("{} bytes after the last tensor", data_bytes - reached));
+    header.faults.push_back(counted(data_bytes - reached, "byte") + " after the last tensor");
   }
 }
 
 }  // namespace
 
+bool is_printable_name(std::string_view name) {
+  constexpr std::size_t kMaxNameBytes = 512;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(name[i]);
+    // U+0080 to U+009F, the second block of control characters, are C2 80 to C2 9F in UTF-8.
+    const bool starts_c1 = byte == 0xC2 && i + 1 < name.size() && static_cast<unsigned char>(name[i + 1]) < 0xA0;
+    if (byte < 0x20 || byte == 0x7F || starts_c1) return false;
+  }
+  return !name.empty() && name.size() <= kMaxNameBytes;
+}
+
 Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file) {
   if (file.size() < kLengthBytes) {
-    return failure(ErrorCode::Corrupt, fmt::format("{} bytes long, too short for a safetensors file", file.size()));
+    return failure(ErrorCode::Corrupt, counted(file.size(), "byte") + " long, too short for a safetensors file");
   }
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<std::uint64_t>(file[i]) << (8 * i);

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -38,6 +39,10 @@ struct SafetensorsHeader {
   std::vector<StoredTensor> tensors;  // in the header's order
   std::vector<std::string> faults;    // each names its tensor
 };
+
+// Not empty, at most 512 bytes, no control character: names end up in messages on somebody's terminal. Tensors named
+// otherwise are refused.
+bool is_printable_name(std::string_view name);
 
 // Messages do not name the file: the caller knows it.
 Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file);

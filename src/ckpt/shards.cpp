@@ -28,9 +28,8 @@ struct IndexEntry {
 
 // A file of this folder and no other: an index comes from strangers.
 bool is_plain_name(std::string_view file) {
-  const auto is_odd = [](char c) { return c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
-  return file.size() > kSuffix.size() && file.size() <= 255 && file.ends_with(kSuffix) &&
-         std::none_of(file.begin(), file.end(), is_odd);
+  return file.size() > kSuffix.size() && file.size() <= 255 && file.ends_with(kSuffix) && is_printable_name(file) &&
+         file.find_first_of("/\\") == file.npos;
 }
 
 std::string_view text_of(const json::Value& value) { return value.get_string(); }
@@ -58,9 +57,13 @@ std::optional<std::vector<IndexEntry>> read_index(const std::string& folder, Pro
   std::vector<IndexEntry> entries;
   for (const auto& member : map->get_object()) {
     const std::string tensor(member.key());
+    if (!is_printable_name(tensor)) {
+      log.add(kIndexFile, Kind::Other, "a tensor's name is empty, too long or holds a control character");
+      continue;
+    }
     if (!member.value().is_string() || !is_plain_name(text_of(member.value()))) {
       log.add(kIndexFile, Kind::Other,
-              fmt::format("tensor {}: its file is not the plain name of a .safetensors file", tensor.substr(0, 200)));
+              fmt::format("tensor {}: its file is not the plain name of a .safetensors file", tensor));
       continue;
     }
     entries.push_back({tensor, std::string(text_of(member.value()))});
@@ -68,15 +71,45 @@ std::optional<std::vector<IndexEntry>> read_index(const std::string& folder, Pro
   return entries;
 }
 
-std::vector<std::string> safetensors_files(const std::string& folder) {
-  std::vector<std::string> files;
+struct FilesPresent {
+  std::vector<std::string> plain, odd;  // odd: no name that we would read or print
+};
+FilesPresent safetensors_files(const std::string& folder) {
+  FilesPresent files;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     std::string file = it->path().filename().string();
-    if (file.ends_with(kSuffix)) files.push_back(std::move(file));
+    if (!file.ends_with(kSuffix)) continue;
+    (is_plain_name(file) ? files.plain : files.odd).push_back(std::move(file));
   }
-  std::sort(files.begin(), files.end());
+  std::sort(files.plain.begin(), files.plain.end());
   return files;
+}
+
+// Without an index a missing shard still shows in the numbers of the others: model-00002-of-00003.safetensors.
+std::vector<std::string> missing_siblings(const std::vector<std::string>& files) {
+  constexpr std::size_t kDigits = 5;
+  constexpr std::string_view kOf = "-of-";
+  constexpr std::size_t kTail = kDigits + kOf.size() + kDigits + kSuffix.size();  // "00002-of-00003.safetensors"
+  const auto is_number = [](std::string_view text) {
+    return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  const std::unordered_set<std::string> present(files.begin(), files.end());
+  std::unordered_set<std::string> seen_series;
+  std::vector<std::string> missing;
+  for (const std::string& file : files) {
+    if (file.size() < kTail) continue;
+    const std::string prefix = file.substr(0, file.size() - kTail);
+    const std::string_view tail = std::string_view(file).substr(prefix.size());
+    const std::string count(tail.substr(kDigits + kOf.size(), kDigits));
+    const bool is_numbered = tail.substr(kDigits, kOf.size()) == kOf && is_number(tail.substr(0, kDigits));
+    if (!is_numbered || !is_number(count) || !seen_series.insert(prefix + count).second) continue;
+    for (int i = 1, n = std::stoi(count); i <= n; ++i) {
+      std::string sibling = fmt::format("{}{:05}{}{}{}", prefix, i, kOf, count, kSuffix);
+      if (!present.contains(sibling)) missing.push_back(std::move(sibling));
+    }
+  }
+  return missing;
 }
 
 std::optional<Shard> open_shard(const std::string& folder, const std::string& file, ProblemLog& log) {
@@ -178,26 +211,26 @@ Result<MmapFile> open_inside(const std::string& folder, const std::string& file,
 ShardSet open_shards(const std::string& folder, ProblemLog& log) {
   ShardSet set;
   const auto index = read_index(folder, log);
-  const std::vector<std::string> present = safetensors_files(folder);
-  const std::vector<std::string> wanted = index ? files_of(*index) : present;
-  if (wanted.empty())
-    log.add(kSingleFile, Kind::File, "missing: there is no .safetensors file here", ErrorCode::NotFound);
+  const FilesPresent present = safetensors_files(folder);
+  const std::vector<std::string> wanted = index ? files_of(*index) : present.plain;
+  if (wanted.empty()) {
+    log.add(kSingleFile, Kind::Other, "missing: there is no .safetensors file here", ErrorCode::NotFound);
+  }
   set.shards.reserve(wanted.size());  // FoundTensor points to its shard
   for (const std::string& file : wanted) {
-    auto shard = open_shard(folder, file, log);
-    if (shard) {
-      set.shards.push_back(*std::move(shard));
-    } else if (!index) {
-      set.may_hold_more = true;
-    }
+    if (auto shard = open_shard(folder, file, log)) set.shards.push_back(*std::move(shard));
   }
-  if (wanted.empty()) set.may_hold_more = true;
   set.list_file = index ? kIndexFile : wanted.size() == 1 ? wanted.front() : kSingleFile;
   list_tensors(set, log);
+  set.unread_files = present.odd;
   if (index) {
     check_index(*index, set, log);
-    std::set_difference(present.begin(), present.end(), wanted.begin(), wanted.end(),
+    std::set_difference(present.plain.begin(), present.plain.end(), wanted.begin(), wanted.end(),
                         std::back_inserter(set.unread_files));
+  } else {
+    const std::vector<std::string> missing = missing_siblings(wanted);
+    for (const std::string& file : missing) log.add(file, Kind::Other, "missing", ErrorCode::NotFound);
+    set.may_hold_more = set.shards.size() < wanted.size() || wanted.empty() || !missing.empty();
   }
   return set;
 }

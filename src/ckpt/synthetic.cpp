@@ -4,9 +4,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
-#include <new>
 
 #include "base/thread_pool.h"
 #include "ckpt/checkpoint.h"
@@ -17,6 +17,8 @@ namespace rondo {
 
 namespace {
 
+constexpr std::uint64_t kGamma = 0x9E3779B97F4A7C15u;
+
 std::uint64_t mix(std::uint64_t z) {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
@@ -24,27 +26,25 @@ std::uint64_t mix(std::uint64_t z) {
 }
 
 std::uint64_t name_key(std::string_view name, std::uint64_t seed) {
-  std::uint64_t key = mix(seed + 0x9E3779B97F4A7C15u);
-  for (const char c : name) key = mix(key ^ static_cast<unsigned char>(c)) + 0x9E3779B97F4A7C15u;
+  std::uint64_t key = mix(seed + kGamma);
+  for (const char c : name) key = mix(key ^ static_cast<unsigned char>(c)) + kGamma;
   return key;
 }
 
-// Uniform in [-1, 1), from 16 bits.
-float centred(std::uint64_t sixteen_bits) {
-  return (static_cast<float>(static_cast<std::int32_t>(sixteen_bits & 0xFFFFu)) - 32767.5F) * (1.0F / 32768.0F);
+// Centre of the n-th of 256 equal parts of [-1, 1]: fine enough for weights nobody trained.
+float centred(std::uint64_t eight_bits) {
+  return (static_cast<float>(static_cast<int>(eight_bits & 0xFFu)) - 127.5F) * (1.0F / 128.0F);
 }
 
-BFloat16 rounded(float value) {  // to_bfloat16 without its NaN branch, inlined: this runs a billion times
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return {static_cast<std::uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16)};
-}
+using Levels = std::array<BFloat16, 256>;
 
-// out[i] = mean + spread * u, four values from one counter.
-void fill_uniform(BFloat16* out, std::int64_t begin, std::int64_t end, std::uint64_t key, float mean, float spread) {
-  for (std::int64_t i = begin; i < end; i += 4) {
-    std::uint64_t bits = mix(key + static_cast<std::uint64_t>(i) * 0x9E3779B97F4A7C15u);
-    const std::int64_t n = std::min<std::int64_t>(4, end - i);
-    for (std::int64_t j = 0; j < n; ++j, bits >>= 16) out[i + j] = rounded(mean + spread * centred(bits));
+// out[i] = one of the levels, eight values from one counter; begin is a multiple of eight.
+void fill_levels(BFloat16* out, std::int64_t begin, std::int64_t end, std::uint64_t key, const Levels& levels) {
+  constexpr std::int64_t kDrawn = 8;
+  for (std::int64_t i = begin; i < end; i += kDrawn) {
+    std::uint64_t bits = mix(key + static_cast<std::uint64_t>(i) * kGamma);
+    const std::int64_t n = std::min(kDrawn, end - i);
+    for (std::int64_t j = 0; j < n; ++j, bits >>= 8) out[i + j] = levels[bits & 0xFFu];
   }
 }
 
@@ -68,24 +68,22 @@ constexpr std::size_t kAlignBytes = 64;
 
 class SyntheticWeights final : public WeightSource {
  public:
-  SyntheticWeights(const ModelConfig& config, bool has_mtp, std::uint64_t seed) : config_(config), has_mtp_(has_mtp) {
-    const std::vector<TensorSpec> specs = inventory(config_, has_mtp_);
-    for (const TensorSpec& spec : specs) size_bytes_ += bytes_of(spec);
-    // Anonymous memory in huge pages, where the system has them: reading it then costs what reading weights costs.
-    void* memory = ::mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    ::madvise(memory, size_bytes_, MADV_HUGEPAGE);
-    memory_ = static_cast<std::byte*>(memory);
-    ThreadPool pool(num_physical_threads());
-    std::byte* at = memory_;
-    for (const TensorSpec& spec : specs) {
-      fill(spec, at, name_key(spec.name, seed), pool);
-      tensors_.emplace(spec.name, Tensor{at, dtype_of(spec), spec.shape});
-      at += bytes_of(spec);
+  static Result<std::unique_ptr<WeightSource>> create(const ModelConfig& config, bool has_mtp, std::uint64_t seed) {
+    const std::vector<TensorSpec> specs = inventory(config, has_mtp);
+    std::size_t total_bytes = 0;
+    for (const TensorSpec& spec : specs) total_bytes += bytes_of(spec);
+    void* memory = ::mmap(nullptr, total_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      return failure(ErrorCode::Io, fmt::format("no memory for {} bytes of synthetic weights", total_bytes));
     }
-    fill_hashes();
+    // In huge pages, where the system has them: reading it then costs what reading weights costs.
+    ::madvise(memory, total_bytes, MADV_HUGEPAGE);
+    auto made = std::unique_ptr<SyntheticWeights>(
+        new SyntheticWeights(config, has_mtp, static_cast<std::byte*>(memory), total_bytes));
+    made->fill_all(specs, seed);
+    return made;
   }
-  ~SyntheticWeights() override { ::munmap(memory_, size_bytes_); }
+  ~SyntheticWeights() override { ::munmap(memory_, total_bytes_); }
   SyntheticWeights(const SyntheticWeights&) = delete;
   SyntheticWeights& operator=(const SyntheticWeights&) = delete;
 
@@ -98,11 +96,25 @@ class SyntheticWeights final : public WeightSource {
   }
 
  private:
+  SyntheticWeights(const ModelConfig& config, bool has_mtp, std::byte* memory, std::size_t total_bytes)
+      : config_(config), has_mtp_(has_mtp), total_bytes_(total_bytes), memory_(memory) {}
+
+  void fill_all(const std::vector<TensorSpec>& specs, std::uint64_t seed) {
+    ThreadPool pool(num_physical_threads());
+    std::byte* at = memory_;
+    for (const TensorSpec& spec : specs) {
+      fill(spec, at, name_key(spec.name, seed), pool);
+      tensors_.emplace(spec.name, Tensor{at, dtype_of(spec), spec.shape});
+      at += bytes_of(spec);
+    }
+    fill_hashes();
+  }
+
   static DType dtype_of(const TensorSpec& spec) {
     return spec.tensor_class == TensorClass::Integers ? DType::I64 : DType::BF16;
   }
   static std::size_t bytes_of(const TensorSpec& spec) {
-    const std::size_t bytes = static_cast<std::size_t>(spec.shape.num_elements()) * rondo::size_bytes(dtype_of(spec));
+    const std::size_t bytes = static_cast<std::size_t>(spec.shape.num_elements()) * size_bytes(dtype_of(spec));
     return (bytes + kAlignBytes - 1) / kAlignBytes * kAlignBytes;
   }
 
@@ -119,11 +131,14 @@ class SyntheticWeights final : public WeightSource {
       return;
     }
     const Spread spread = spread_of(spec);
-    constexpr std::int64_t kRun = 1 << 16;  // values handed to a thread at a time, a multiple of four
+    Levels levels;
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+      levels[i] = to_bfloat16(spread.mean + spread.half_width * centred(i));
+    }
+    constexpr std::int64_t kRun = 1 << 16;  // values handed to a thread at a time, a multiple of eight
     const auto num_runs = static_cast<int>((n + kRun - 1) / kRun);
-    pool.split(num_runs, 1, [&](int first, int last) {
-      fill_uniform(values, first * kRun, std::min(n, last * kRun), key, spread.mean, spread.half_width);
-    });
+    pool.split(num_runs, 1,
+               [&](int first, int last) { fill_levels(values, first * kRun, std::min(n, last * kRun), key, levels); });
   }
 
   void fill_hashes() {
@@ -142,8 +157,8 @@ class SyntheticWeights final : public WeightSource {
 
   ModelConfig config_;
   bool has_mtp_;
-  std::size_t size_bytes_ = 0;
-  std::byte* memory_ = nullptr;
+  std::size_t total_bytes_;
+  std::byte* memory_;
   ByName<Tensor> tensors_;
 };
 
@@ -169,14 +184,21 @@ ModelConfig qwen35_08b() {
 
 }  // namespace
 
-Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name, std::uint64_t seed) {
-  if (shape_name == "qwen3.5-0.8b") return make_synthetic(qwen35_08b(), true, seed);
+Result<ModelConfig> synthetic_config(std::string_view shape_name) {
+  if (shape_name == "qwen3.5-0.8b") return qwen35_08b();
   return failure(ErrorCode::InvalidArgument,
                  fmt::format("unknown synthetic shape \"{}\" (known: qwen3.5-0.8b)", shape_name));
 }
 
+Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name, std::uint64_t seed) {
+  TRY(const ModelConfig config, synthetic_config(shape_name));
+  return SyntheticWeights::create(config, true, seed);
+}
+
 std::unique_ptr<WeightSource> make_synthetic(const ModelConfig& config, bool has_mtp, std::uint64_t seed) {
-  return std::make_unique<SyntheticWeights>(config, has_mtp, seed);
+  auto made = SyntheticWeights::create(config, has_mtp, seed);
+  CHECK(made.has_value());
+  return *std::move(made);
 }
 
 }  // namespace rondo

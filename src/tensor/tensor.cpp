@@ -70,8 +70,6 @@ Tensor Tensor::slice(std::int64_t begin, std::int64_t count) const {
   return {static_cast<const std::byte*>(data) + begin * row_bytes, dtype, sliced};
 }
 
-float to_float(BFloat16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
-
 BFloat16 to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if (std::isnan(value)) return {static_cast<std::uint16_t>((bits >> 16) | 0x40u)};

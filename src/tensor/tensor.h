@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -44,7 +45,7 @@ class Shape {
 struct BFloat16 {
   std::uint16_t bits;
 };
-float to_float(BFloat16 value);
+inline float to_float(BFloat16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
 BFloat16 to_bfloat16(float value);  // to nearest, ties to even; NaN stays NaN
 float half_to_float(std::uint16_t bits);
 

@@ -2,8 +2,6 @@
 
 #include <utf8proc.h>
 
-#include <span>
-
 namespace rondo {
 
 namespace {
@@ -97,7 +95,6 @@ void mark_active(CodePoints& code_points, char32_t code_point) {
 
 CodePoints make_code_points() {
   CodePoints code_points;
-  code_points.bits.resize(CodePoints::kCount);
   for (char32_t c = 0; c < CodePoints::kCount; ++c) {
     mark(code_points, c, major_bits(utf8proc_category_string(static_cast<utf8proc_int32_t>(c))[0]));
     mark_active(code_points, c);

@@ -23,7 +23,7 @@ enum CodePointBits : std::uint8_t {
 
 struct CodePoints {
   static constexpr std::size_t kCount = 0x110000;
-  std::vector<std::uint8_t> bits;  // [kCount], CodePointBits
+  std::vector<std::uint8_t> bits = std::vector<std::uint8_t>(kCount);  // CodePointBits
   std::uint8_t operator[](char32_t code_point) const { return bits[code_point]; }
 };
 

@@ -5,9 +5,9 @@
 #include <rapidcheck.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <numeric>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -16,7 +16,7 @@ namespace {
 
 TEST(ThreadPool, RunsEachPartExactlyOnceWhateverTheNumberOfParts) {
   ThreadPool pool(4);
-  for (int turn = 0; turn < 2'000; ++turn) {
+  for (int turn = 0; turn < 300; ++turn) {
     const int parts = 1 + turn % 4;
     int calls[4] = {};  // not atomic: each part has its own element, and run() orders it before what follows
     pool.run(parts, [&](int part) { ++calls[part]; });
@@ -24,20 +24,12 @@ TEST(ThreadPool, RunsEachPartExactlyOnceWhateverTheNumberOfParts) {
   }
 }
 
-TEST(ThreadPool, GivesEachPartItsOwnThreadAndTheCallerPartZero) {
-  ThreadPool pool(3);
-  std::thread::id ids[3];
-  pool.run(3, [&](int part) { ids[part] = std::this_thread::get_id(); });
-  EXPECT_EQ(ids[0], std::this_thread::get_id());
-  EXPECT_EQ(std::set<std::thread::id>(std::begin(ids), std::end(ids)).size(), 3u);
-}
-
 // Without the fence in run() one part would read what another is still writing: TSan sees it, and so does the sum.
 TEST(ThreadPool, WhatOneRunWroteTheNextOneReads) {
   ThreadPool pool(4);
   std::vector<std::int64_t> row(64, 1);
   std::vector<std::int64_t> next(64);
-  for (int turn = 0; turn < 500; ++turn) {
+  for (int turn = 0; turn < 100; ++turn) {
     pool.split(64, 1, [&](int begin, int end) {
       for (int i = begin; i < end; ++i) {
         next[static_cast<std::size_t>(i)] = row[static_cast<std::size_t>(63 - i)] + 1;
@@ -45,20 +37,17 @@ TEST(ThreadPool, WhatOneRunWroteTheNextOneReads) {
     });
     row.swap(next);
   }
-  EXPECT_EQ(std::accumulate(row.begin(), row.end(), std::int64_t{0}), 64 * 501);
+  EXPECT_EQ(std::accumulate(row.begin(), row.end(), std::int64_t{0}), 64 * 101);
 }
 
-// The first worker holds its part back until the caller's part has waited out many spins: the others fall asleep.
+// Between two runs the caller waits out the workers' spins. What comes out does not depend on how long that takes.
 TEST(ThreadPool, WakesWorkersThatFellAsleep) {
   ThreadPool pool(4);
   std::atomic<int> calls{0};
   for (int turn = 0; turn < 5; ++turn) {
-    pool.run(2, [&](int part) {
-      if (part == 1) {
-        for (int i = 0; i < 2'000; ++i) std::this_thread::yield();
-      }
-    });
     pool.run(4, [&](int) { calls.fetch_add(1); });
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+    while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
   }
   EXPECT_EQ(calls.load(), 20);
 }
@@ -72,7 +61,7 @@ TEST(ThreadPool, APoolOfOneRunsOnTheCaller) {
 }
 
 TEST(ThreadPool, EndsWithoutHavingRunAnything) {
-  for (int turn = 0; turn < 50; ++turn) ThreadPool pool(4);
+  for (int turn = 0; turn < 20; ++turn) ThreadPool pool(4);
 }
 
 TEST(ThreadPool, SplitCutsTheRangeIntoOrderedRunsThatCoverItOnce) {

@@ -115,7 +115,7 @@ std::vector<Damage> cuts() {
       cut(
           "EmptyFile", [](const auto&) { return 0; }, "0 bytes long"),
       cut(
-          "CutAfterOneByte", [](const auto&) { return 1; }, "1 bytes long"),
+          "CutAfterOneByte", [](const auto&) { return 1; }, "1 byte long"),
       cut(
           "CutInsideTheLength", [](const auto&) { return 7; }, "7 bytes long"),
       cut(
@@ -131,12 +131,12 @@ std::vector<Damage> cuts() {
       cut(
           "CutInTheFirstTensor", [](const auto& whole) { return data_start(whole) + 1; }, "the file holds only 1"),
       cut(
-          "CutInTheMiddle", [](const auto& whole) { return whole.size() / 2; }, "more tensors)"),
+          "CutInTheMiddle", [](const auto& whole) { return whole.size() / 2; }, " others)"),
       cut(
           "CutOneByteShort", [](const auto& whole) { return whole.size() - 1; },
           "tensor model.norm.weight: ends at byte 399016"),
       {"OneByteMore", "qwen3_5", [](const TempFolder& f) { f.write(kModel, f.read(kModel) + "x"); }, kModel,
-       "1 bytes after the last tensor"},
+       "1 byte after the last tensor"},
   };
 }
 
@@ -168,6 +168,15 @@ std::vector<Damage> lengths() {
 std::string with(std::string text, std::size_t at, char byte) {
   text[at] = byte;
   return text;
+}
+
+std::string many_tensors(const std::string&) {
+  std::string header = "{";
+  for (int i = 0; i < 300'000; ++i) {
+    header += '"' + std::to_string(i) + R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},)";
+  }
+  header.back() = '}';
+  return header;
 }
 
 std::vector<Damage> headers() {
@@ -206,6 +215,7 @@ std::vector<Damage> headers() {
           "TensorIsAList", [](const auto&) { return "{\"a\": [1]}"; }, "tensor a: an unexpected list"),
       header_is(
           "TensorIsEmpty", [](const auto&) { return "{\"a\": {}}"; }, "tensor a: dtype is missing"),
+      header_is("TensorsAreTooMany", many_tensors, "more than 262144 tensors"),
   };
 }
 
@@ -364,6 +374,12 @@ std::vector<Damage> shards() {
       {"ModelShardIsMissing", "qwen3_5", [](const TempFolder& f) { f.remove(kModel); }, kModel, "missing"},
       {"HeadShardIsMissing", "qwen3_5", [](const TempFolder& f) { f.remove(kHead); }, kHead, "missing"},
       {"OneShardOfThreeIsMissing", "demo", [second](const TempFolder& f) { f.remove(second); }, second, "missing"},
+      {"OneShardOfThreeIsMissingWithoutIndex", "demo",
+       [second](const TempFolder& f) {
+         f.remove(kIndex);
+         f.remove(second);
+       },
+       second, "missing"},
       {"OneShardOfThreeIsCut", "demo", cut_second, second, "ends at byte"},
       {"NoWeightsAtAll", "qwen3_5", no_weights, kModel, "no .safetensors file"},
       {"TensorIsInTwoFiles", "qwen3_5", copy_head, kHead, "tensor mtp.fc.weight is also in copy.safetensors"},
@@ -436,6 +452,9 @@ std::vector<Damage> indexes() {
       maps("IndexLeavesTheFolder", "../model.safetensors", plain),
       maps("IndexNamesAnAbsolutePath", "/etc/model.safetensors", plain),
       maps("IndexNamesAnotherKind", "config.json", plain),
+      json_is(
+          "IndexNameHoldsAnEscape", "qwen3_5", kIndex,
+          [](auto& index) { index["weight_map"].as_object()["\x1b[31m"] = kModel; }, "control character"),
       maps("IndexFileIsANumber", 3, plain),
       about(kHead, maps("IndexNamesTheWrongFile", kHead, "it is in model.safetensors")),
       about("model-9.safetensors", maps("IndexNamesAnAbsentFile", "model-9.safetensors", "missing")),
@@ -490,6 +509,8 @@ std::vector<Damage> configs() {
       set("StepIsTwo", "decoder_sparse_step", 2, "decoder_sparse_step is 2"),
       set("Quantised", "quantization_config", json::Object{{"quant_method", "fp8"}}, "block-FP8 is not supported yet"),
       text_config_is("ExpertsAreFewerThanChosen", "num_experts_per_tok", 9, "num_experts_per_tok is 9"),
+      about(kIndex, text_config_is("ExpertsAreMany", "num_experts", 16384,
+                                   "tensor layers.0.mlp.experts.8.gate_proj.weight is missing")),
       text_config_is("ExpertsAreNone", "num_experts", 0, "num_experts is 0"),
       text_config_is("PleLayerIsZero", "ple_layer_ids", {0}, "text_config.ple_layer_ids holds 0"),
       text_config_is("PleLayersRepeat", "ple_layer_ids", {2, 2}, "ascending"),

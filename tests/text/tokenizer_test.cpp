@@ -88,6 +88,16 @@ TEST(Tokenizer, AnUntrustedPartOfAComposedCharacterKeepsANormalizedTokenAway) {
   EXPECT_EQ(tokenizer.encode(MarkedText{"xe\xCC\x81", {{2, 4}}}), bytes("x\xC3\xA9"));
 }
 
+TEST(Tokenizer, TrustIsCountedFromTheBeginningOfTheTextBehindAControlTokenToo) {
+  json::Object document = tiny_document();
+  json::Object token = added_token(310, "[n]", false);
+  token["normalized"] = true;
+  document["added_tokens"].as_array().push_back(token);
+  const Tokenizer tokenizer = tokenizer_of(document);
+  EXPECT_EQ(tokenizer.encode(MarkedText{"hello<think>[n]", {{0, 5}}}), (Ids{kHello, kThink, 310}));
+  EXPECT_EQ(tokenizer.encode(MarkedText{"<think>[n]", {{8, 9}}}), (Ids{kThink, '[', 'n', ']'}));
+}
+
 TEST(Tokenizer, TakesWhiteSpaceBesideATokenThatStrips) {
   json::Object document = tiny_document();
   json::Object token = added_token(310, "<mask>", false);
