@@ -305,8 +305,7 @@ TEST(Messages, AreRefusedByPlace) {
 }
 
 TEST(ParseChat, RefusesWhatIsNotAJsonObject) {
-  for (const char* body :
-       {"", "{", "[]", "5", "null", "\"x\"", "{\"a\":}", "{} {}", "{\"a\":\"\xff\"}", "nul"}) {
+  for (const char* body : {"", "{", "[]", "5", "null", "\"x\"", "{\"a\":}", "{} {}", "{\"a\":\"\xff\"}", "nul"}) {
     EXPECT_EQ(http_status(refused(body).code), 400) << body;
   }
   EXPECT_EQ(http_status(refused(std::string(100'000, '[')).code), 400);
