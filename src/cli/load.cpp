@@ -23,13 +23,6 @@ std::string folder_name(const std::string& folder) {
   return name.empty() ? folder : name;
 }
 
-ModelOptions model_options(const LoadOptions& options, const Checkpoint& checkpoint) {
-  ModelOptions out;
-  out.context_tokens =
-      options.context_tokens.value_or(std::min(checkpoint.config().context_tokens, kDefaultContextTokens));
-  return out;
-}
-
 }  // namespace
 
 Result<std::string> find_bundled_model() {
@@ -43,6 +36,17 @@ Result<std::string> find_bundled_model() {
   return failure(ErrorCode::NotFound,
                  fmt::format("the bundled model is not at {}/models/rondo-demo: name a checkpoint folder as MODEL",
                              beside.string()));
+}
+
+Result<std::string> model_folder(const LoadOptions& options) {
+  if (!options.model_folder.empty()) return options.model_folder;
+  return find_bundled_model();
+}
+
+ModelOptions model_options(const LoadOptions& options, const WeightSource& source) {
+  ModelOptions out;
+  out.context_tokens = options.context_tokens.value_or(std::min(source.config().context_tokens, kDefaultContextTokens));
+  return out;
 }
 
 ServedModel Loaded::served() const {
@@ -59,10 +63,7 @@ ServedModel Loaded::served() const {
 
 Result<Loaded> load(const LoadOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  std::string folder = options.model_folder;
-  if (folder.empty()) {
-    TRY(folder, find_bundled_model());
-  }
+  TRY(const std::string folder, model_folder(options));
   Loaded loaded;
   TRY(Checkpoint checkpoint, Checkpoint::open(folder));
   loaded.checkpoint = std::make_unique<Checkpoint>(std::move(checkpoint));

@@ -44,6 +44,9 @@ struct Loaded {
 // Progress goes to stderr (cli/progress.h). Errors name the file or the flag.
 Result<Loaded> load(const LoadOptions& options);
 
+Result<std::string> model_folder(const LoadOptions& options);  // the one named, else the bundled one
+ModelOptions model_options(const LoadOptions& options, const WeightSource& source);
+
 // The model that comes with the program: beside it in the source tree or where it was installed. NotFound in words.
 Result<std::string> find_bundled_model();
 

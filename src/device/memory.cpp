@@ -12,12 +12,6 @@ namespace rondo {
 
 namespace {
 
-std::size_t rounded_up(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-std::size_t tensor_bytes(DType dtype, const Shape& shape) {
-  return static_cast<std::size_t>(shape.num_elements()) * size_bytes(dtype);
-}
-
 std::string human_bytes(std::uint64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 1048576.0);
 }
@@ -50,23 +44,6 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 
 Buffer::~Buffer() {
   if (data_ != nullptr) ::munmap(data_, size_bytes_);
-}
-
-Tensor Arena::take(DType dtype, Shape shape) {
-  const std::size_t begin = used_bytes_;
-  used_bytes_ += rounded_up(tensor_bytes(dtype, shape));
-  if (base_ == nullptr) return {nullptr, dtype, shape};
-  CHECK(used_bytes_ <= capacity_bytes_);
-  return {base_ + begin, dtype, shape};
-}
-
-Tensor Scratch::take(DType dtype, Shape shape) {
-  const std::size_t begin = used_bytes_;
-  used_bytes_ += rounded_up(tensor_bytes(dtype, shape));
-  *peak_bytes_ = std::max(*peak_bytes_, used_bytes_);
-  if (base_ == nullptr) return {nullptr, dtype, shape};
-  CHECK(used_bytes_ <= capacity_bytes_);
-  return {base_ + begin, dtype, shape};
 }
 
 std::uint64_t MemoryPlan::reserved_bytes() const {

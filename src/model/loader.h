@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "ckpt/checkpoint.h"
-#include "device/memory.h"
 #include "model/model.h"
 #include "ops/moe/moe.h"
+#include "tensor/arena.h"
 
 namespace rondo {
 

@@ -14,7 +14,7 @@ std::vector<Tensor> mapped_matrices(const WeightSource& source) {
   std::vector<Tensor> tensors;
   for (const TensorSpec& spec : inventory(config, source.has_mtp())) {
     const bool elsewhere = spec.name.find("ngram_embedding") != std::string::npos ||  // stays in the file
-                           spec.name.find(".mlp.experts.") != std::string::npos;      // below, whichever way it is stored
+                           spec.name.find(".mlp.experts.") != std::string::npos;  // below, whichever way it is stored
     const auto tensor = source.find(spec.name);
     if (tensor && !elsewhere && spec.tensor_class == TensorClass::Matrix) tensors.push_back(*tensor);
   }

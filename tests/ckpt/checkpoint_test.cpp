@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -214,11 +213,13 @@ TEST(Checkpoint, OfManyTensorsOpensInTimeProportionalToThem) {
       folder.write(file, join_safetensors({header + "}", std::string(kTensors, '\0')}));
     }
   });
-  const auto start = std::chrono::steady_clock::now();
-  const auto checkpoint = Checkpoint::open(folder.path());
-  ASSERT_TRUE(checkpoint) << checkpoint.error().message;
-  EXPECT_EQ(checkpoint->entries().size(), 70u + kShards * kTensors);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));  // quadratic would take minutes
+  std::size_t num_entries = 0;
+  const double seconds = processor_seconds([&] {
+    const auto checkpoint = Checkpoint::open(folder.path());
+    if (checkpoint) num_entries = checkpoint->entries().size();
+  });
+  EXPECT_EQ(num_entries, 70u + kShards * kTensors);
+  EXPECT_LT(seconds, 5);  // quadratic would take minutes
 }
 
 TEST(Inspect, AddsTheProblemsOfFurtherChecks) {

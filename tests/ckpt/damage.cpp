@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include <ctime>
 #include <fstream>
 #include <iterator>
 
@@ -47,6 +48,17 @@ void TempFolder::write(std::string_view file, std::string_view bytes) const {
 }
 
 void TempFolder::remove(std::string_view file) const { CHECK(fs::remove(path_ / file)); }
+
+double processor_seconds(const std::function<void()>& work) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
+  constexpr double kSlowdown = 20;
+#else
+  constexpr double kSlowdown = 1;
+#endif
+  const std::clock_t start = std::clock();
+  work();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / kSlowdown;
+}
 
 SafetensorsParts split_safetensors(std::string_view file) {
   std::uint64_t length = 0;

@@ -30,6 +30,11 @@ class TempFolder {
   std::filesystem::path path_;
 };
 
+// Seconds of processor time that `work` took, as an optimised build on a quiet machine would take them: neighbours on
+// the machine do not count, and what sanitizers and debug builds add is divided out, roughly. A test that waits for
+// something is ended by ctest's own limit.
+double processor_seconds(const std::function<void()>& work);
+
 // A safetensors file in its parts.
 struct SafetensorsParts {
   std::string header;  // JSON

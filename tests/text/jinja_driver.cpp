@@ -14,10 +14,12 @@ rondo::json::Object answer(const rondo::json::Object& question) {
   const std::string source(question.at("template").as_string());
   const auto parsed = rondo::ChatTemplate::parse(source, "template");
   if (!parsed) return {{"error", parsed.error().message}};
-  const auto rendered = parsed->render(question.at("variables").as_object(), question.at("now").to_number<std::time_t>());
+  const auto rendered =
+      parsed->render(question.at("variables").as_object(), question.at("now").to_number<std::time_t>());
   if (!rendered) return {{"error", rendered.error().message}};
   rondo::json::Array ranges;
-  for (const rondo::ByteRange& range : rendered->untrusted) ranges.push_back(rondo::json::Array{range.begin, range.end});
+  for (const rondo::ByteRange& range : rendered->untrusted)
+    ranges.push_back(rondo::json::Array{range.begin, range.end});
   return {{"text", rendered->text}, {"untrusted", ranges}};
 }
 

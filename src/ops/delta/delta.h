@@ -15,9 +15,9 @@
 
 #include <span>
 
-#include "device/memory.h"
 #include "device/stream.h"
 #include "ops/common/row_span.h"
+#include "tensor/arena.h"
 #include "tensor/tensor.h"
 
 namespace rondo {

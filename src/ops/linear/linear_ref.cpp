@@ -5,8 +5,8 @@
 
 namespace rondo::reference {
 
-// Each sum runs along k in order, one product at a time. Rows stand side by side in the inner loop only so that a compiler may
-// use its lanes for them: the oracle has long texts to write.
+// Each sum runs along k in order, one product at a time. Rows stand side by side in the inner loop only so that a
+// compiler may use its lanes for them: the oracle has long texts to write.
 void linear_range(const LinearRange& r) {
   const auto rows = static_cast<std::size_t>(r.rows), k_size = static_cast<std::size_t>(r.k);
   std::vector<float> x(k_size * rows);  // [k, rows]

@@ -10,8 +10,8 @@
 
 #include <span>
 
-#include "device/memory.h"
 #include "device/stream.h"
+#include "tensor/arena.h"
 #include "tensor/tensor.h"
 
 namespace rondo {

@@ -1,39 +1,88 @@
 // Drawing a token from a row of logits (Gumbel-max with keyed noise).
 //
+//   logits are shaped first: logit bias, then penalties (presence + frequency * count for each token generated so far), then
+//   the mask of allowed tokens;
 //   temperature 0:  the highest logit, ties to the lower id
-//   else: over the tokens left by top_k, then top_p of what top_k left (renormalised), then min_p of the most likely
-//   token's
+//   else: over the tokens left by top_k, then top_p of what top_k left (renormalised), then min_p of the most likely token's
 //         chance, all at logit / temperature, the highest of  logit / temperature + g(seed, position, id),
 //         g = -log(-log(u)), u keyed by (seed, position, id)
 //
-// So a draw depends on the row's logits, its settings and its key alone: the same wherever the row stands and whoever
-// draws beside it, and a draft drawn from the head's logits with the same key meets the same noise.
+// So a draw depends on the row's logits, its settings, what its own sequence generated, and its key alone: the same wherever
+// the row stands and whoever draws beside it. A draft drawn from the head's logits with the same key meets the same noise.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "tensor/tensor.h"
 
 namespace rondo {
 
-struct DrawSettings {
-  float temperature = 1;  // 0 = the highest logit
-  int top_k = 0;          // 0 = off
-  float top_p = 1;        // 1 = off
-  float min_p = 0;        // 0 = off
-  std::uint64_t seed = 0;
+struct LogitBias {
+  std::int32_t id;
+  float bias;
 };
+
+struct DrawSettings {
+  float temperature = 1;        // 0 = the highest logit
+  int top_k = 0;                // 0 = off
+  float top_p = 1;              // 1 = off
+  float min_p = 0;              // 0 = off
+  float presence_penalty = 0;   // taken off a token that was generated at all
+  float frequency_penalty = 0;  // taken off once for each time it was
+  std::vector<LogitBias> bias;
+  std::uint64_t seed = 0;
+
+  bool has_penalties() const { return presence_penalty != 0 || frequency_penalty != 0; }
+};
+
+// One bit a token, lowest first: the tokens that may be drawn. Empty = all.
+using TokenMask = std::span<const std::uint32_t>;
+inline bool allows(TokenMask mask, std::int32_t id) {
+  const auto at = static_cast<std::size_t>(id);
+  return mask.empty() || (at / 32 < mask.size() && (mask[at / 32] >> (at % 32) & 1u) != 0);
+}
 
 struct Candidate {
   float logit;
   std::int32_t id;
 };
 
-// logits: [vocab]; position: absolute, of the token being drawn; room: [vocab], scratch.
-std::int32_t draw(std::span<const float> logits, const DrawSettings& settings, std::int64_t position,
-                  std::span<Candidate> room);
+// What a draw knows of its row beside the logits.
+struct DrawRow {
+  const DrawSettings* settings;
+  std::int64_t position;                     // absolute, of the token being drawn
+  std::span<const std::int32_t> generated;   // tokens generated before it that were there when the round began
+  std::span<const std::int32_t> drafted;     // drafts of the same window before it
+  TokenMask mask;
+};
+
+// What a draw found. probability: of the drawn token among those left, at the temperature (at 1 where the temperature is 0).
+struct Drawn {
+  std::int32_t token;
+  float probability;
+};
+
+// Scratch of one thread: room for every candidate, and a bit for each, all clear between draws.
+struct DrawRoom {
+  std::span<Candidate> candidates;  // [logits.size()]
+  std::span<std::uint32_t> seen;    // [logits.size() / 32, rounded up]
+};
+
+// ids: the token each logit stands for (a draft vocabulary, ascending); empty = its index.
+Drawn draw(std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row, DrawRoom room);
 
 double gumbel_noise(std::uint64_t seed, std::int64_t position, std::int32_t id);
+
+constexpr int kMaxTopLogprobs = 20;
+// log softmax of the raw logits: of the chosen token, and of the likeliest.
+struct RowLogprobs {
+  float chosen = 0;
+  int num_top = 0;
+  std::int32_t top_ids[kMaxTopLogprobs];
+  float top[kMaxTopLogprobs];
+};
+void logprobs(std::span<const float> logits, std::int32_t chosen, int num_top, RowLogprobs& out);
 
 }  // namespace rondo
