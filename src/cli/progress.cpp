@@ -16,13 +16,13 @@ ProgressLine::~ProgressLine() {
 void ProgressLine::show(const std::string& what, std::uint64_t done, std::uint64_t total) {
   if (is_terminal_) {
     const std::uint64_t percent = total == 0 ? 100 : done * 100 / total;
-    std::string line = fmt::format("{} {} %", what, percent);
+    std::string line = fmt::format("loading {}: {} %", what, percent);
     if (line == last_line_) return;
     fmt::print(stderr, "\r\033[K{}", line);
     std::fflush(stderr);
     last_line_ = std::move(line);
   } else if (what != last_what_) {
-    fmt::print(stderr, "{}\n", what);
+    fmt::print(stderr, "loading {}\n", what);
     last_what_ = what;
   }
 }

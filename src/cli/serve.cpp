@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
-#include <map>
 #include <stop_token>
 #include <thread>
 #include <vector>
@@ -28,8 +27,12 @@ struct ServeOptions {
   ServerOptions server;
   int max_tokens = kDefaultMaxTokens;
   std::vector<std::string> aliases;
-  LogFormat log_format = LogFormat::Text;
+  std::string log_format = "text";
 };
+
+std::string check_log_format(const std::string& format) {
+  return format == "text" || format == "json" ? "" : fmt::format("'{}' is no log format; known: text, json", format);
+}
 
 void add_serve_flags(CLI::App& app, ServeOptions& options) {
   add_load_flags(app, options.load);
@@ -46,10 +49,7 @@ void add_serve_flags(CLI::App& app, ServeOptions& options) {
   app.add_option("--alias", options.aliases, "another model name to answer to; '*' = any; may be repeated")
       ->expected(1)
       ->take_all();
-  const std::map<std::string, LogFormat> formats{{"text", LogFormat::Text}, {"json", LogFormat::Json}};
-  app.add_option("--log-format", options.log_format, "text or json (default: text)")
-      ->transform(CLI::Transformer(formats))
-      ->option_text("FORMAT");
+  app.add_option("--log-format", options.log_format, "text or json")->check(check_log_format)->capture_default_str();
   app.set_config("--config", "", "TOML file with these flags as keys, without the dashes in front");
   app.allow_config_extras(CLI::config_extras_mode::error);
 }
@@ -67,7 +67,8 @@ Result<void> serve(ServeOptions options) {
   model.aliases = options.aliases;
   model.max_tokens = std::min(options.max_tokens, model.context_tokens);
   const TemplatePrompt prompts(*loaded.chat_template, *loaded.tokenizer);
-  const LogFormat format = options.log_format;
+  const LogFormat format = options.log_format == "json" ? LogFormat::Json : LogFormat::Text;
+  set_log(format, LogLevel::Info);
   TRY(const std::unique_ptr<Server> server, Server::listen(options.server, model, *loaded.engine, prompts));
   say(format, loaded.model->plan().to_string());
   if (!loaded.checkpoint->has_mtp()) say(format, "No draft head in this checkpoint: served undrafted.");
@@ -90,7 +91,6 @@ int serve_command(int argc, char** argv) {
   ServeOptions options;
   add_serve_flags(app, options);
   if (const auto status = parse_flags(app, argc, argv)) return *status;
-  set_log(options.log_format, LogLevel::Info);
   const Result<void> done = serve(std::move(options));
   return done ? 0 : fail_with("rondo serve", done.error());
 }

@@ -98,7 +98,7 @@ TEST_F(Leaving, AReaderStuckInAWriteIsCutOffInTheEnd) {
   client.send(post_chat(kHelloStreamed));
   const auto request = runner.wait_for_request();
   ASSERT_TRUE(request);
-  request->sink->on_text({std::string(16 << 20, 'x'), {1}});
+  request->sink->on_text({std::string(8 << 20, 'x'), {1}});
   EXPECT_TRUE(runner.wait_for_cancel(request->id));
 }
 
