@@ -66,9 +66,12 @@ class LoneStream {
                           .ids = {&token, 1},
                           .certain = 1,
                           .blocks = blocks_,
-                          .draw = {.temperature = 0}};
-      token = model_.verify({&window, 1})[0];
-      const Kept kept{.slot = 0, .rows = 1};
+                          .draw = &greedy_,
+                          .generated = {},
+                          .masks = {},
+                          .num_top_logprobs = -1};
+      token = model_.verify({&window, 1}).tokens[0];
+      const Kept kept{.slot = 0, .rows = 1, .next_token = token, .feeds_head = false};
       model_.commit({&kept, 1});
     }
     return tokens / seconds_since(begin);
@@ -84,13 +87,14 @@ class LoneStream {
     for (pos_ = 0; pos_ < static_cast<int>(ids.size());) {
       const int count = std::min(model_.facts().max_rows, static_cast<int>(ids.size()) - pos_);
       const auto rows = std::span(ids).subspan(static_cast<std::size_t>(pos_), static_cast<std::size_t>(count));
-      const Slice slice{.slot = 0, .start_pos = pos_, .ids = rows, .blocks = blocks_};
+      const Slice slice{.slot = 0, .start_pos = pos_, .ids = rows, .blocks = blocks_, .feeds_head = false};
       model_.prefill({&slice, 1});
       pos_ += count;
     }
   }
 
   Model& model_;
+  const DrawSettings greedy_{.temperature = 0, .bias = {}};
   std::vector<std::int32_t> blocks_;
   int pos_ = 0;
 };
@@ -175,7 +179,7 @@ Result<Report> report_on(const BenchOptions& options) {
     report.model = folder;
   }
   ProgressLine progress;
-  TRY(const auto model, load_model(*source, pool, model_options(options.load, *source),
+  TRY(const auto model, load_model(*source, pool, model_options(options.load, *source, nullptr),
                                    [&](const std::string& what, std::uint64_t done, std::uint64_t total) {
                                      progress.show(what, done, total);
                                    }));

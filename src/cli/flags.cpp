@@ -39,6 +39,11 @@ void add_load_flags(CLI::App& app, LoadOptions& options) {
                  fmt::format("tokens of one request, prompt and reply (default: the model's own, at most {})",
                              kDefaultContextTokens))
       ->check(CLI::Range(2, 1 << 30));
+  app.add_flag("!--no-drafts", options.drafts, "never draft: the MTP head is left out");
+  app.add_option("--max-depth", options.max_depth, "drafts of one window at most")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
+  app.add_flag("!--unpriced", options.priced, "do not time forwards at load; draft by the unpriced rule");
 }
 
 int fail_with(const std::string& command, const Error& error) {

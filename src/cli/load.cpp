@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "base/random.h"
 #include "cli/progress.h"
 
 namespace rondo {
@@ -43,10 +44,31 @@ Result<std::string> model_folder(const LoadOptions& options) {
   return find_bundled_model();
 }
 
-ModelOptions model_options(const LoadOptions& options, const WeightSource& source) {
+ModelOptions model_options(const LoadOptions& options, const WeightSource& source, const Tokenizer* tokenizer) {
   ModelOptions out;
   out.context_tokens = options.context_tokens.value_or(std::min(source.config().context_tokens, kDefaultContextTokens));
+  out.max_streams = options.num_streams;
+  out.max_rows = std::max(out.max_rows, options.num_streams);
+  out.max_drafts = options.max_depth;
+  out.has_head = options.drafts;
+  if (tokenizer != nullptr) out.draft_extra = tokenizer->added_ids();
   return out;
+}
+
+std::vector<std::int32_t> timing_text(const Tokenizer* tokenizer, int vocab_size, int num_ids) {
+  constexpr std::string_view kText =
+      "def total(values):\n    result = 0\n    for value in values:\n        result += value\n    return result\n\n"
+      "The harbour lay quiet in the morning. Two boats had come in with the tide, and the men on the quay were already "
+      "at "
+      "work with the nets, talking of prices and of the wind. What is 23 + 45? It is 68.\n";
+  const std::vector<std::int32_t> text = tokenizer != nullptr ? tokenizer->encode(kText) : std::vector<std::int32_t>{};
+  std::vector<std::int32_t> ids;
+  for (int i = 0; i < num_ids; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    ids.push_back(text.empty() ? static_cast<std::int32_t>(random_bits(7, at) % static_cast<std::uint64_t>(vocab_size))
+                               : text[at % text.size()]);
+  }
+  return ids;
 }
 
 ServedModel Loaded::served() const {
@@ -76,14 +98,22 @@ Result<Loaded> load(const LoadOptions& options) {
   loaded.pool = std::make_unique<ThreadPool>(options.num_threads.value_or(num_physical_threads()));
   {
     ProgressLine progress;
-    TRY(loaded.model, load_model(*loaded.checkpoint, *loaded.pool, model_options(options, *loaded.checkpoint),
-                                 [&](const std::string& what, std::uint64_t done, std::uint64_t total) {
-                                   progress.show(what, done, total);
-                                 }));
+    TRY(loaded.model,
+        load_model(*loaded.checkpoint, *loaded.pool, model_options(options, *loaded.checkpoint, loaded.tokenizer.get()),
+                   [&](const std::string& what, std::uint64_t done, std::uint64_t total) {
+                     progress.show(what, done, total);
+                   }));
   }
-  loaded.engine =
-      std::make_unique<Engine>(*loaded.model, loaded.tokenizer.get(), EngineOptions{.max_queued = options.max_queued});
   loaded.load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  if (loaded.model->facts().has_head && options.priced) {
+    const auto text =
+        timing_text(loaded.tokenizer.get(), loaded.model->facts().vocab_size, 2 * loaded.model->facts().max_rows);
+    loaded.costs = loaded.model->time_costs(text, kTimingBudgetMs);
+    loaded.timing_ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count() - loaded.load_ms;
+  }
+  loaded.engine = std::make_unique<Engine>(*loaded.model, loaded.tokenizer.get(), loaded.costs, *loaded.clock,
+                                           EngineOptions{.max_queued = options.max_queued});
   return loaded;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "api/served_model.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "ckpt/checkpoint.h"
@@ -18,13 +19,20 @@
 namespace rondo {
 
 inline constexpr int kDefaultContextTokens = 8192;
+inline constexpr int kDefaultStreams = 16;
+inline constexpr int kDefaultDepth = 8;
+inline constexpr double kTimingBudgetMs = 5000;
 
 struct LoadOptions {
   std::string model_folder;  // empty: the bundled model
   std::string device = "auto";
   std::optional<int> num_threads;     // nullopt: one a core
   std::optional<int> context_tokens;  // nullopt: the model's own, at most kDefaultContextTokens
+  int num_streams = kDefaultStreams;
   int max_queued = 256;
+  bool drafts = true;
+  int max_depth = kDefaultDepth;
+  bool priced = true;  // false: costs are not timed, drafts go by the unpriced rule
   enum class Template { Needed, NotNeeded } chat_template = Template::Needed;
 };
 
@@ -35,8 +43,10 @@ struct Loaded {
   std::unique_ptr<ChatTemplate> chat_template;  // null when not needed
   std::unique_ptr<ThreadPool> pool;
   std::unique_ptr<Model> model;
+  CostTables costs;
+  std::unique_ptr<SteadyClock> clock = std::make_unique<SteadyClock>();
   std::unique_ptr<Engine> engine;
-  double load_ms = 0;
+  double load_ms = 0, timing_ms = 0;
 
   ServedModel served() const;  // name: the folder's; no aliases; max_tokens: the whole window
 };
@@ -45,7 +55,9 @@ struct Loaded {
 Result<Loaded> load(const LoadOptions& options);
 
 Result<std::string> model_folder(const LoadOptions& options);  // the one named, else the bundled one
-ModelOptions model_options(const LoadOptions& options, const WeightSource& source);
+ModelOptions model_options(const LoadOptions& options, const WeightSource& source, const Tokenizer* tokenizer);
+// Ids of a small built-in text (seeded ids without a tokenizer), as many as asked for: what costs are timed on.
+std::vector<std::int32_t> timing_text(const Tokenizer* tokenizer, int vocab_size, int num_ids);
 
 // The model that comes with the program: beside it in the source tree or where it was installed. NotFound in words.
 Result<std::string> find_bundled_model();

@@ -186,6 +186,7 @@ int run_command(int argc, char** argv) {
   RunOptions options;
   add_run_flags(app, options);
   if (const auto status = parse_flags(app, argc, argv)) return *status;
+  options.load.num_streams = 1;
   if (options.raw) options.load.chat_template = LoadOptions::Template::NotNeeded;
   const Result<void> done = run_prompt(options);
   return done ? 0 : fail_with("rondo run", done.error());

@@ -43,6 +43,9 @@ void add_serve_flags(CLI::App& app, ServeOptions& options) {
   app.add_option("--max-tokens", options.max_tokens, "tokens of a reply whose request does not say")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()))
       ->capture_default_str();
+  app.add_option("--parallel", options.load.num_streams, "requests answered at the same time")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   app.add_option("--queue", options.load.max_queued, "requests that may wait; one more is refused with 503")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
@@ -76,7 +79,10 @@ Result<void> serve(ServeOptions options) {
   server->stop_on_signals();
   say(format, fmt::format("Serving {} at {} ({}, {} threads, context {} tokens)", model.name, server->url(),
                           model.arithmetic, loaded.pool->num_threads(), model.context_tokens));
-  say(format, fmt::format("Ready after {:.1f} s.", loaded.load_ms / 1000));
+  say(format, fmt::format("Ready after {:.1f} s; of that, costs timed in {:.1f} s.",
+                          (loaded.load_ms + loaded.timing_ms) / 1000, loaded.timing_ms / 1000));
+  if (loaded.model->facts().has_head && !loaded.costs.priced())
+    say(format, "Drafts are unpriced: " + (loaded.costs.why.empty() ? "--unpriced" : loaded.costs.why));
   server->run([&] { engine_thread.request_stop(); });
   engine_thread.request_stop();
   engine_thread.join();

@@ -95,7 +95,7 @@ void log_end(const EventQueue::Taken& taken) {
 
 std::string render_events(StreamedReply& reply, const EventQueue::Taken& taken) {
   std::string bytes;
-  if (taken.text) bytes += reply.push(*taken.text);
+  if (taken.text) bytes += reply.push(taken.text->event());
   if (taken.end) bytes += reply.finish(*taken.end);
   if (taken.failed) bytes += StreamedReply::fail(to_api_error(*taken.failed));
   return bytes;
@@ -134,7 +134,7 @@ awaitable<void> whole_reply(Connection& connection, std::shared_ptr<EventQueue> 
     open.note(taken);
     log_end(taken);
     if (taken.overflowed) co_return connection.close();
-    if (taken.text) reply.push(*taken.text);
+    if (taken.text) reply.push(taken.text->event());
     if (taken.end || taken.failed) {
       HttpReply message = taken.failed ? error_reply(to_api_error(*taken.failed))
                                        : HttpReply{200, "application/json", reply.finish(*taken.end), {}};

@@ -4,7 +4,7 @@
 
 namespace rondo {
 
-void EventQueue::on_text(TextEvent event) {
+void EventQueue::on_text(const TextEvent& event) {
   std::unique_lock lock(mutex_);
   if (waiting_.overflowed) return;
   waiting_bytes_ += event.text.size() + event.ids.size() * sizeof(std::int32_t);
@@ -12,11 +12,10 @@ void EventQueue::on_text(TextEvent event) {
     waiting_.text.reset();
     waiting_.overflowed = true;
     woken_ = false;  // the reader may be stuck in a write: it must hear of this though it was woken before
-  } else if (waiting_.text) {
+  } else {
+    if (!waiting_.text) waiting_.text.emplace();
     waiting_.text->text += event.text;
     waiting_.text->ids.insert(waiting_.text->ids.end(), event.ids.begin(), event.ids.end());
-  } else {
-    waiting_.text = std::move(event);
   }
   note_and_wake(std::move(lock));
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/request.h"
@@ -20,15 +21,20 @@ class EventQueue final : public EventSink {
   // wake: called when there is something to take after a take() that left nothing; any thread; must not block.
   EventQueue(std::size_t max_bytes, std::function<void()> wake) : max_bytes_(max_bytes), wake_(std::move(wake)) {}
 
-  void on_text(TextEvent event) override;
+  void on_text(const TextEvent& event) override;
   void on_end(EndEvent event) override;
   void on_failed(Error error) override;
 
+  struct Text {
+    std::string text;
+    std::vector<std::int32_t> ids;
+    TextEvent event() const { return {.text = text, .ids = ids, .logprobs = {}}; }
+  };
   struct Taken {
-    std::optional<TextEvent> text;  // every text event since the last take, joined
-    std::optional<EndEvent> end;    // the reply is over
-    std::optional<Error> failed;    // likewise
-    bool overflowed = false;        // likewise: the reader was too slow
+    std::optional<Text> text;     // every text event since the last take, joined
+    std::optional<EndEvent> end;  // the reply is over
+    std::optional<Error> failed;  // likewise
+    bool overflowed = false;      // likewise: the reader was too slow
     bool is_last() const { return end || failed || overflowed; }
   };
   Taken take();

@@ -11,6 +11,15 @@
 namespace rondo {
 namespace {
 
+// A text event that owns what it says.
+struct Said {
+  std::string text;
+  std::vector<std::int32_t> ids;
+  operator TextEvent() const {
+    return {.text = text, .ids = ids, .logprobs = {}};
+  }  // NOLINT(google-explicit-constructor)
+};
+
 ReplyFacts facts() {
   ReplyFacts facts;
   facts.id = "chatcmpl-1";
@@ -62,8 +71,8 @@ std::string delta_text(const std::vector<json::Value>& documents, std::string_vi
 
 TEST(WholeReply, IsAChatCompletion) {
   WholeReply reply(facts());
-  reply.push({"Hel", {1}});
-  reply.push({"lo", {2}});
+  reply.push(Said{"Hel", {1}});
+  reply.push(Said{"lo", {2}});
   EXPECT_EQ(
       reply.finish(ending(FinishReason::Stop)),
       R"({"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"demo","choices":[{"index":0,)"
@@ -77,8 +86,8 @@ TEST(WholeReply, SetsReasoningApartAndCountsIt) {
   ReplyFacts thinking = facts();
   thinking.thinking = true;
   WholeReply reply(thinking);
-  reply.push({"hm", {1, 2}});
-  reply.push({"\n</think>\n\nyes", {3, 99, 4, 5}});
+  reply.push(Said{"hm", {1, 2}});
+  reply.push(Said{"\n</think>\n\nyes", {3, 99, 4, 5}});
   const json::Value body = *parse_json(reply.finish(ending(FinishReason::Stop)));
   const json::Value& message = body.at("choices").as_array()[0].at("message");
   EXPECT_EQ(message.at("content").as_string(), "yes");
@@ -90,7 +99,7 @@ TEST(WholeReply, AThoughtCutByLengthStaysReasoning) {
   ReplyFacts thinking = facts();
   thinking.thinking = true;
   WholeReply reply(thinking);
-  reply.push({"still thinking", {1, 2}});
+  reply.push(Said{"still thinking", {1, 2}});
   const json::Value body = *parse_json(reply.finish(ending(FinishReason::Length)));
   const json::Value& choice = body.at("choices").as_array()[0];
   EXPECT_EQ(choice.at("message").at("content").as_string(), "");
@@ -101,9 +110,9 @@ TEST(WholeReply, AThoughtCutByLengthStaysReasoning) {
 TEST(StreamedReply, BeginsWithTheRoleAndEndsWithDone) {
   StreamedReply reply(facts());
   std::string events = reply.begin();
-  events += reply.push({"Hel", {1}});
-  events += reply.push({"", {2}});
-  events += reply.push({"lo", {3}});
+  events += reply.push(Said{"Hel", {1}});
+  events += reply.push(Said{"", {2}});
+  events += reply.push(Said{"lo", {3}});
   events += reply.finish(ending(FinishReason::Length));
   const std::vector<json::Value> documents = documents_of(events);
   ASSERT_EQ(documents.size(), 5U);  // role, two texts, the end, DONE
@@ -132,7 +141,7 @@ TEST(StreamedReply, CarriesUsageInAnEventWithoutChoicesWhenAsked) {
 TEST(StreamedReply, SaysWhatTheWholeReplySays) {
   const std::string text = "<think>\nwas 日本?\n</think>\n\nJa — \U0001F600.\n";
   WholeReply whole(facts());
-  whole.push({text, {1}});
+  whole.push(Said{text, {1}});
   const json::Value body = *parse_json(whole.finish(ending(FinishReason::Stop)));
   const json::Value& message = body.at("choices").as_array()[0].at("message");
   StreamedReply streamed(facts());
@@ -140,7 +149,7 @@ TEST(StreamedReply, SaysWhatTheWholeReplySays) {
   for (std::size_t i = 0; i < text.size();) {
     std::size_t n = 1;  // one code point at a time, as a detokeniser gives them
     while (i + n < text.size() && (static_cast<unsigned char>(text[i + n]) & 0xC0U) == 0x80U) ++n;
-    events += streamed.push({text.substr(i, n), {1}});
+    events += streamed.push(Said{text.substr(i, n), {1}});
     i += n;
   }
   events += streamed.finish(ending(FinishReason::Stop));
@@ -152,7 +161,7 @@ TEST(StreamedReply, SaysWhatTheWholeReplySays) {
 
 TEST(StreamedReply, SendsWhatTheEndStillHeldBack) {
   StreamedReply reply(facts());
-  std::string events = reply.push({"a <", {1}});
+  std::string events = reply.push(Said{"a <", {1}});
   EndEvent end = ending(FinishReason::Stop);
   end.text = "b";
   events += reply.finish(end);

@@ -18,8 +18,8 @@ TEST_F(Chat, AWholeReplyIsOneObject) {
   EXPECT_EQ(request->request.prompt_ids.size(), 5U);
   EXPECT_EQ(request->request.max_tokens, 7);
   EXPECT_EQ(request->request.draw.seed, 3U);
-  request->sink->on_text({"Hi", {1}});
-  request->sink->on_text({" there", {2}});
+  say(*request->sink, "Hi", {1});
+  say(*request->sink, " there", {2});
   runner.end(*request, FinishReason::Stop);
   const auto reply = client.read_reply();
   ASSERT_TRUE(reply);
@@ -36,9 +36,9 @@ TEST_F(Chat, AStreamShowsEachTextBeforeTheNextIsMade) {
   client.send(post_chat(kHelloStreamed));
   const auto request = runner.wait_for_request();
   ASSERT_TRUE(request);
-  request->sink->on_text({"first", {1}});
+  say(*request->sink, "first", {1});
   EXPECT_TRUE(client.read_until("first"));
-  request->sink->on_text({"second", {2}});
+  say(*request->sink, "second", {2});
   EXPECT_TRUE(client.read_until("second"));
   runner.end(*request, FinishReason::Length);
   const auto reply = client.read_reply();
@@ -103,7 +103,7 @@ TEST_F(Chat, AFailureBeforeTheReplyIsAStatusAndDuringAStreamAnEvent) {
   streamed.send(post_chat(kHelloStreamed));
   const auto request = runner.wait_for_request();
   ASSERT_TRUE(request);
-  request->sink->on_text({"so far", {1}});
+  say(*request->sink, "so far", {1});
   runner.fail_all({ErrorCode::Unavailable, "the engine has stopped"});
   const auto reply = streamed.read_reply();
   ASSERT_TRUE(reply);

@@ -24,7 +24,7 @@ Result<RequestId> FakeRunner::submit(Request request, std::shared_ptr<EventSink>
   if (answer_) {
     const std::string text = *answer_;
     lock.unlock();
-    sink->on_text({text, {1}});
+    say(*sink, text, {1});
     sink->on_end(end_of(FinishReason::Stop));
     return id;
   }

@@ -16,6 +16,11 @@
 
 namespace rondo {
 
+// A text event with ids of its own.
+inline void say(EventSink& sink, std::string_view text, const std::vector<std::int32_t>& ids) {
+  sink.on_text({.text = text, .ids = ids, .logprobs = {}});
+}
+
 class FakeRunner final : public RequestRunner {
  public:
   struct Submitted {

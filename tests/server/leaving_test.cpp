@@ -25,7 +25,7 @@ TEST_F(Leaving, AClientThatGoesAwayCancelsItsRequestWhereverItIs) {
         client.send(post_chat(body));
         const auto request = runner.wait_for_request();
         ASSERT_TRUE(request);
-        if (had_text) request->sink->on_text({"so far", {1}});
+        if (had_text) say(*request->sink, "so far", {1});
         leave(client, exit);
         EXPECT_TRUE(runner.wait_for_cancel(request->id))
             << body << " exit " << static_cast<int>(exit) << " had_text " << had_text;
@@ -58,7 +58,7 @@ TEST_F(Leaving, OneWhoLeavesDoesNotDisturbAnother) {
   leaves.leave();
   EXPECT_TRUE(runner.wait_for_cancel(dropped->id));
   EXPECT_FALSE(runner.is_cancelled(kept->id));
-  kept->sink->on_text({"fine", {1}});
+  say(*kept->sink, "fine", {1});
   runner.end(*kept, FinishReason::Stop);
   EXPECT_EQ(stays.read_reply().value_or(RawReply{}).status, 200);
 }
@@ -84,7 +84,7 @@ TEST_F(Leaving, ASlowReaderIsCutOff) {
   const auto request = runner.wait_for_request();
   ASSERT_TRUE(request);
   const std::string text(16 << 10, 'x');
-  while (!runner.is_cancelled(request->id)) request->sink->on_text({text, {1}});
+  while (!runner.is_cancelled(request->id)) say(*request->sink, text, {1});
   EXPECT_TRUE(client.read_to_end());
   EXPECT_EQ(client.unread().find("[DONE]"), std::string::npos);
   expect_serving();
@@ -98,7 +98,7 @@ TEST_F(Leaving, AReaderStuckInAWriteIsCutOffInTheEnd) {
   client.send(post_chat(kHelloStreamed));
   const auto request = runner.wait_for_request();
   ASSERT_TRUE(request);
-  request->sink->on_text({std::string(8 << 20, 'x'), {1}});
+  say(*request->sink, std::string(8 << 20, 'x'), {1});
   EXPECT_TRUE(runner.wait_for_cancel(request->id));
 }
 
@@ -109,7 +109,7 @@ TEST_F(Leaving, AStopLetsARunningReplyEnd) {
   const auto request = runner.wait_for_request();
   ASSERT_TRUE(request);
   server->stop();
-  request->sink->on_text({"to the end", {1}});
+  say(*request->sink, "to the end", {1});
   runner.end(*request, FinishReason::Stop);
   const auto reply = client.read_reply();
   ASSERT_TRUE(reply);

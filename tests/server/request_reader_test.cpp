@@ -6,6 +6,7 @@
 #include <string>
 
 #include "server/event_queue.h"
+#include "tests/server/fake_runner.h"
 
 namespace rondo {
 namespace {
@@ -65,8 +66,8 @@ TEST(RequestReader, HoldsItsLimitsToTheByte) {
 TEST(EventQueue, JoinsWhatCameSinceTheLastLook) {
   int wakes = 0;
   EventQueue queue(1000, [&] { ++wakes; });
-  queue.on_text({"a", {1}});
-  queue.on_text({"b", {2, 3}});
+  say(queue, "a", {1});
+  say(queue, "b", {2, 3});
   EXPECT_EQ(wakes, 1);
   const EventQueue::Taken taken = queue.take();
   EXPECT_EQ(taken.text->text, "ab");
@@ -80,7 +81,7 @@ TEST(EventQueue, JoinsWhatCameSinceTheLastLook) {
 TEST(EventQueue, HoldsNoMoreThanItsBound) {
   int wakes = 0;
   EventQueue queue(100, [&] { ++wakes; });
-  for (int i = 0; i < 1000; ++i) queue.on_text({std::string(10, 'x'), {}});
+  for (int i = 0; i < 1000; ++i) say(queue, std::string(10, 'x'), {});
   EXPECT_EQ(wakes, 2) << "woken for the first text, and again because the reader may be stuck";
   const EventQueue::Taken taken = queue.take();
   EXPECT_TRUE(taken.overflowed);
