@@ -73,7 +73,9 @@ Result<void> serve(ServeOptions options) {
   const LogFormat format = options.log_format == "json" ? LogFormat::Json : LogFormat::Text;
   set_log(format, LogLevel::Info);
   TRY(const std::unique_ptr<Server> server, Server::listen(options.server, model, *loaded.engine, prompts));
-  say(format, loaded.model->plan().to_string());
+  std::string plan = loaded.model->plan().to_string();
+  while (plan.ends_with('\n')) plan.pop_back();
+  say(format, plan);
   if (!loaded.checkpoint->has_mtp()) say(format, "No draft head in this checkpoint: served undrafted.");
   std::jthread engine_thread([&](const std::stop_token& stop) { loaded.engine->run(stop); });
   server->stop_on_signals();
