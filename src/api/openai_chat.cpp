@@ -81,9 +81,7 @@ void check_labels(RequestFields& fields) {
   fields.object("metadata");
   fields.boolean("store");
   fields.boolean("parallel_tool_calls");  // there are no tools to call
-  // Nothing is drafted or cached yet, as the reply's counters say; so these hold as they are.
-  fields.boolean("draft");
-  fields.integer("draft_depth", 0, 1 << 20);
+  // Nothing is cached yet, as the reply's counters say; so this holds as it is.
   fields.boolean("cache");
 }
 
@@ -119,6 +117,12 @@ void read_template_kwargs(RequestFields& fields, ChatRequest& chat) {
     }
     chat.variables[key] = member.value();
   }
+}
+
+void read_drafts(RequestFields& fields, ChatRequest& chat) {
+  const auto depth = fields.integer("draft_depth", 0, 1 << 20);
+  if (depth) chat.max_draft_depth = static_cast<int>(*depth);
+  if (!fields.boolean("draft").value_or(true)) chat.max_draft_depth = 0;
 }
 
 void read_max_tokens(RequestFields& fields, ChatRequest& chat) {
@@ -194,6 +198,7 @@ ApiResult<ChatRequest> parse_chat(std::string_view body, const ServedModel& mode
   read_messages(fields, chat);
   read_template_kwargs(fields, chat);
   read_max_tokens(fields, chat);
+  read_drafts(fields, chat);
   read_sampling(fields, model.defaults, chat, fresh_seed);
   read_stop(fields, chat);
   read_delivery(fields, chat);
@@ -231,6 +236,7 @@ ApiResult<Request> to_request(const ChatRequest& chat, BuiltPrompt prompt, const
   request.draw = chat.draw;
   if (!chat.ignore_eos) request.end_ids.assign(model.defaults.end_tokens.begin(), model.defaults.end_tokens.end());
   request.stop_strings = chat.stop_strings;
+  request.max_draft_depth = chat.max_draft_depth;
   return request;
 }
 

@@ -27,6 +27,7 @@ struct ChatRequest {
   std::int64_t seed = 0;          // as the reply returns it; draw.seed has the same bits
   std::vector<std::string> stop_strings;
   bool ignore_eos = false;
+  int max_draft_depth = Request{}.max_draft_depth;  // draft_depth, or 0 for draft: false
   Delivery delivery = Delivery::Whole;
   bool include_usage = false;  // in a streamed reply
 };

@@ -28,7 +28,7 @@ json::Object delta_with(std::string_view key, std::string_view text) {
 
 }  // namespace
 
-void ReasoningCount::add(const std::vector<std::int32_t>& ids, bool is_reasoning) {
+void ReasoningCount::add(std::span<const std::int32_t> ids, bool is_reasoning) {
   if (closed_ || !is_reasoning) return;
   for (const std::int32_t id : ids) {
     ++tokens_;

@@ -35,7 +35,7 @@ class ReasoningCount {
  public:
   explicit ReasoningCount(std::optional<std::int32_t> think_end_id) : think_end_id_(think_end_id) {}
   // is_reasoning: whether the split was thinking before or after the text that came with these ids.
-  void add(const std::vector<std::int32_t>& ids, bool is_reasoning);
+  void add(std::span<const std::int32_t> ids, bool is_reasoning);
   int tokens() const { return tokens_; }
 
  private:
