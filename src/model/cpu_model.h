@@ -76,6 +76,7 @@ class CpuModel final : public Model {
   double time_absorb(int rows, std::span<const std::int32_t> text);
   double time_level(int streams);
   void stand_at(int position);
+  std::span<const std::int32_t> timing_blocks(int slot_index) const;  // outlives the calls: a drafting pass keeps it
   void fill_caches();
 
   std::unique_ptr<Reservation> reservation_;
@@ -89,6 +90,7 @@ class CpuModel final : public Model {
   std::vector<std::int32_t> logit_rows_;
   std::vector<std::int32_t> tokens_;
   std::vector<RowLogprobs> logprobs_;
+  std::vector<std::int32_t> timing_blocks_;
   // the drafting pass
   std::vector<DraftStream> drafting_;
   std::vector<Drawn> drafts_;          // [streams of the pass] the last draft of each

@@ -62,6 +62,11 @@ std::vector<double> to_curve(const std::vector<int>& at, std::vector<double> ms,
 
 }  // namespace
 
+std::span<const std::int32_t> CpuModel::timing_blocks(int slot_index) const {
+  const auto each = timing_blocks_.size() / slots_.size();
+  return std::span(timing_blocks_).subspan(static_cast<std::size_t>(slot_index) * each, each);
+}
+
 void CpuModel::stand_at(int position) {
   for (int i = 0; i < facts_.max_streams; ++i) {
     release(i);
@@ -80,9 +85,6 @@ double CpuModel::time_verify(int rows, int context, std::span<const std::int32_t
   const int streams = std::min(rows, facts_.max_streams);
   const int longest = (rows + streams - 1) / streams;
   stand_at(std::max(0, std::min(context, facts_.context_tokens) - longest));
-  const int blocks_each = facts_.num_blocks / facts_.max_streams;
-  std::vector<std::int32_t> blocks;
-  for (int b = 0; b < facts_.num_blocks; ++b) blocks.push_back(b);
   static const DrawSettings kGreedy{.temperature = 0, .bias = {}};
   std::vector<Window> windows;
   for (int i = 0; i < streams; ++i) {
@@ -91,8 +93,7 @@ double CpuModel::time_verify(int rows, int context, std::span<const std::int32_t
                        .start_pos = slot(i).next_pos,
                        .ids = text.subspan(static_cast<std::size_t>(i), static_cast<std::size_t>(count)),
                        .certain = 1,
-                       .blocks = std::span(blocks).subspan(static_cast<std::size_t>(i * blocks_each),
-                                                           static_cast<std::size_t>(blocks_each)),
+                       .blocks = timing_blocks(i),
                        .draw = &kGreedy,
                        .generated = {},
                        .masks = {},
@@ -107,19 +108,12 @@ double CpuModel::time_absorb(int rows, std::span<const std::int32_t> text) {
   const int streams = std::min(rows, facts_.max_streams);
   const int longest = (rows + streams - 1) / streams;
   stand_at(std::max(0, std::min(kShortContext, facts_.context_tokens) - longest));
-  const int blocks_each = facts_.num_blocks / facts_.max_streams;
-  std::vector<std::int32_t> blocks;
-  for (int b = 0; b < facts_.num_blocks; ++b) blocks.push_back(b);
   static const DrawSettings kGreedy{.temperature = 0, .bias = {}};
   std::vector<DraftStream> drafting;
   for (int i = 0; i < streams; ++i) {
     const int count = rows / streams + (i < rows % streams ? 1 : 0);
     for (int row = 0; row < count; ++row) keep_waiting(i, hidden_row(row), text[static_cast<std::size_t>(i + row)]);
-    drafting.push_back({.slot = i,
-                        .draw = &kGreedy,
-                        .generated = {},
-                        .blocks = std::span(blocks).subspan(static_cast<std::size_t>(i * blocks_each),
-                                                            static_cast<std::size_t>(blocks_each))});
+    drafting.push_back({.slot = i, .draw = &kGreedy, .generated = {}, .blocks = timing_blocks(i)});
   }
   const auto begin = Clock::now();
   draft_first(drafting);
@@ -144,6 +138,7 @@ CostTables CpuModel::time_costs(std::span<const std::int32_t> text, double budge
     return tables;
   }
   fill_caches();
+  for (int b = 0; b < facts_.num_blocks; ++b) timing_blocks_.push_back(b);
   const auto until =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(budget_ms));
   bool hurried = false;
