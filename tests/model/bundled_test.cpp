@@ -128,7 +128,9 @@ Sampled sample(int sequences, int length) {
     net.run(pieces);
     const auto logits = net.logits(sequences);
     for (std::size_t i = 0; i < out.ids.size(); ++i) {
-      const std::int32_t id = draw(logits[i], {.temperature = 1, .seed = i}, t + 1, room);
+      const DrawSettings settings{.temperature = 1, .bias = {}, .seed = i};
+      const DrawRow row{.settings = &settings, .position = t + 1, .generated = {}, .drafted = {}, .mask = {}};
+      const std::int32_t id = draw(Isa::Reference, logits[i], row, {room, {}});
       out.nats += surprise(logits[i], id);
       out.ids[i].push_back(id);
     }
