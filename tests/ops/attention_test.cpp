@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 
 #include "ops/attention/attention.h"
 #include "tests/ops/timeline.h"
@@ -139,6 +140,26 @@ TEST_P(AttentionRowsOn, IsTheFormula) {
       ASSERT_TRUE(close(played.rows.at({0, pos}), attention.formula(pos), kTolerance))
           << "heads of " << c.head_dim << ", position " << pos;
     }
+  }
+}
+
+// A NaN among a sequence's keys reaches every later row of that sequence, and no other sequence.
+TEST_P(AttentionRowsOn, ANanKeyIsNotHiddenAndStaysInItsSequence) {
+  const AttentionSpec spec{2, 1, 20, 4, 16, kEps};
+  const Array gain = constant_f32({20}, 1), rope = Array::f32({8, 2, 2});
+  fill_rope_table({1e4, 4, 1, 0}, rope);
+  const Array keys = Array::f32({2, 1, 16, 20}), values = Array::f32({2, 1, 16, 20});
+  const std::int32_t first = 0, second = 1;
+  const std::vector<RowSpan> spans = {{.begin = 0, .count = 4, .certain = 4, .slot = 0, .blocks = &first},
+                                      {.begin = 4, .count = 4, .certain = 4, .slot = 1, .blocks = &second}};
+  const Array q_gate = random_f32({8, 80}, 1), k = random_f32({8, 20}, 2), v = random_f32({8, 20}, 3);
+  k.row(2)[7] = std::numeric_limits<float>::quiet_NaN();
+  const Array q = Array::f32({8, 40}), out = Array::f32({8, 40});
+  Machine machine(GetParam());
+  attention_write(machine.stream(), spans, q_gate, k, v, {gain, gain}, rope, spec, {keys, values}, q);
+  attention(machine.stream(), spans, q, q_gate, {keys, values}, nullptr, spec, 8, machine.scratch(), out);
+  for (int r = 0; r < 8; ++r) {
+    for (int i = 0; i < 40; ++i) ASSERT_EQ(std::isnan(out.row(r)[i]), r == 2 || r == 3) << "row " << r;
   }
 }
 

@@ -39,6 +39,7 @@ testing::AssertionResult same_bits(std::span<const float> got, std::span<const f
   if (got.size() != want.size())
     return testing::AssertionFailure() << got.size() << " and " << want.size() << " values";
   for (std::size_t i = 0; i < got.size(); ++i) {
+    if (std::isnan(want[i])) return testing::AssertionFailure() << "element " << i << " should be NaN: never written?";
     if (std::bit_cast<std::uint32_t>(got[i]) == std::bit_cast<std::uint32_t>(want[i])) continue;
     return testing::AssertionFailure() << "element " << i << " is " << got[i] << ", should be " << want[i]
                                        << " to the bit";

@@ -14,7 +14,7 @@ namespace rondo {
 testing::AssertionResult close(Tensor got, Tensor want, double tolerance);
 testing::AssertionResult close(std::span<const float> got, std::span<const float> want, double tolerance);  // one row
 
-// Bit for bit: -0 is not 0, and a NaN equals itself.
+// Bit for bit: -0 is not 0. A NaN equals nothing here either, or rows nobody wrote would be the same.
 testing::AssertionResult same_bits(std::span<const float> got, std::span<const float> want);
 testing::AssertionResult same_bits(Tensor got, Tensor want);
 

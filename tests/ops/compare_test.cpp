@@ -37,6 +37,11 @@ TEST(SameBits, SeesTheLastBitAndTheSignOfZero) {
   EXPECT_FALSE(same_bits(std::vector<float>{1, 0}, want));
 }
 
+TEST(SameBits, TakesNoNanForWritten) {
+  const std::vector<float> nan = {std::numeric_limits<float>::quiet_NaN()};
+  EXPECT_FALSE(same_bits(nan, nan));
+}
+
 TEST(Array, IsNanWhereNobodyWrote) {
   const Array fresh = Array::f32({1, 4});
   EXPECT_FALSE(close(fresh, Array::zeros({1, 4}), 1e9));

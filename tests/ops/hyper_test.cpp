@@ -1,6 +1,7 @@
 #include "ops/hyper/hyper.h"
 
 #include <cmath>
+#include <limits>
 
 #include "tests/ops/row_law.h"
 
@@ -70,6 +71,15 @@ TEST_P(HyperOn, InjectIsTheFormula) {
       }
     }
   }
+}
+
+// A fault upstream must not come out as a plausible number: sigmoid(NaN) is NaN.
+TEST_P(HyperOn, ANanGateIsNotHidden) {
+  Machine machine(GetParam());
+  const Array normed = random_f32({1, 37}, 1), omega = random_f32({1, 37}, 2), x = Array::f32({1, 37});
+  for (const int at : {3, 35}) omega.f32()[at] = std::numeric_limits<float>::quiet_NaN();
+  hyper_read(machine.stream(), normed, omega, x);
+  for (int i = 0; i < 37; ++i) EXPECT_EQ(std::isnan(x.f32()[i]), i == 3 || i == 35) << i;
 }
 
 TEST_P(HyperOn, ReadKeepsTheBitsOfARow) {
