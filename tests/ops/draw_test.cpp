@@ -13,9 +13,23 @@
 namespace rondo {
 namespace {
 
-std::int32_t drawn(const std::vector<float>& logits, const DrawSettings& settings, std::int64_t position) {
-  std::vector<Candidate> room(logits.size());
-  return draw(logits, settings, position, room);
+// Scratch that a draw may use, as the model has it for each thread.
+struct Room {
+  explicit Room(std::size_t n) : candidates(n), seen((n + 31) / 32) {}
+  DrawRoom view() { return {candidates, seen}; }
+  std::vector<Candidate> candidates;
+  std::vector<std::uint32_t> seen;
+};
+
+std::int32_t drawn(const std::vector<float>& logits, const DrawSettings& settings, std::int64_t position,
+                   std::span<const std::int32_t> generated = {}, std::span<const std::int32_t> drafted = {},
+                   TokenMask mask = {}) {
+  Room room(logits.size());
+  const DrawRow row{
+      .settings = &settings, .position = position, .generated = generated, .drafted = drafted, .mask = mask};
+  const std::int32_t token = draw(best_isa(), logits, row, room.view());
+  for (const std::uint32_t word : room.seen) EXPECT_EQ(word, 0u);  // clear again for the next draw
+  return token;
 }
 
 std::vector<float> random_logits(int vocab, std::uint64_t seed, float scale = 3) {
@@ -195,6 +209,110 @@ TEST(Draw, IsUnmovedByTokensThatCannotWin) {
   longer.insert(longer.end(), 300, -1000.0F);
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     EXPECT_EQ(drawn(longer, {.seed = seed}, 9), drawn(logits, {.seed = seed}, 9));
+  }
+}
+
+TEST(Draw, BiasComesBeforeEverythingElse) {
+  EXPECT_EQ(drawn({1, 2, 3}, {.temperature = 0, .bias = {{0, 5}}}, 0), 0);
+  EXPECT_EQ(drawn({1, 2, 3}, {.temperature = 1, .top_k = 1, .bias = {{2, -100}}}, 0), 1);
+  EXPECT_EQ(drawn({1, 2, 3}, {.temperature = 0, .bias = {{7, 100}, {-1, 100}}}, 0),
+            2);  // ids without a logit are nothing
+}
+
+TEST(Draw, PenaltiesCountWhatWasGeneratedAndDraftedBefore) {
+  const DrawSettings presence{.temperature = 0, .presence_penalty = 1.5F};
+  const std::vector<float> logits{0, 1, 2};
+  EXPECT_EQ(drawn(logits, presence, 0), 2);
+  EXPECT_EQ(drawn(logits, presence, 0, std::vector<std::int32_t>{2}), 1);
+  EXPECT_EQ(drawn(logits, presence, 0, std::vector<std::int32_t>{2, 2, 2, 2}), 1);  // once, however often
+  const DrawSettings frequency{.temperature = 0, .frequency_penalty = 0.6F};
+  EXPECT_EQ(drawn(logits, frequency, 0, std::vector<std::int32_t>{2}), 2);
+  EXPECT_EQ(drawn(logits, frequency, 0, std::vector<std::int32_t>{2}, std::vector<std::int32_t>{2}), 1);
+  // A draft counts as a generated token does: the same tokens, however they are divided.
+  const std::vector<std::int32_t> all{2, 1, 2, 0};
+  for (std::size_t cut = 0; cut <= all.size(); ++cut) {
+    EXPECT_EQ(drawn(logits, frequency, 3, std::span(all).first(cut), std::span(all).subspan(cut)),
+              drawn(logits, frequency, 3, all));
+  }
+}
+
+TEST(Draw, OnlyAllowedTokensAreDrawn) {
+  const std::vector<std::uint32_t> mask{0b01010u, 0b1u};  // 1, 3 and 32
+  std::vector<float> logits = random_logits(40, 5);
+  for (int position = 0; position < 200; ++position) {
+    const std::int32_t token = drawn(logits, {.temperature = 1.2F, .seed = 9}, position, {}, {}, mask);
+    EXPECT_TRUE(token == 1 || token == 3 || token == 32);
+  }
+  logits[32] = 100;
+  EXPECT_EQ(drawn(logits, {.temperature = 0}, 0, {}, {}, mask), 32);
+}
+
+TEST(Draw, ADraftMeetsTheTargetsNoise) {
+  const std::vector<float> logits = random_logits(500, 8);
+  const DrawSettings settings{.temperature = 0.9F, .top_k = 40, .top_p = 0.95F, .seed = 77};
+  for (int position = 0; position < 300; ++position) {
+    Room room(logits.size());
+    const DrawRow row{.settings = &settings, .position = position, .generated = {}, .drafted = {}, .mask = {}};
+    const Drawn draft = draw_draft(best_isa(), logits, {}, row, room.view());
+    EXPECT_EQ(draft.token, drawn(logits, settings, position));
+    EXPECT_GT(draft.probability, 0);
+    EXPECT_LE(draft.probability, 1);
+  }
+}
+
+TEST(Draw, ADraftVocabularyNamesItsTokensByTheirIds) {
+  const std::vector<std::int32_t> ids{2, 3, 5, 7, 11};
+  const std::vector<float> logits{0, 1, 5, 2, 3};
+  const DrawSettings greedy{.temperature = 0}, pushed{.temperature = 0, .bias = {{11, 10}, {4, 100}}};
+  Room room(logits.size());
+  DrawRow row{.settings = &greedy, .position = 0, .generated = {}, .drafted = {}, .mask = {}};
+  const Drawn draft = draw_draft(best_isa(), logits, ids, row, room.view());
+  EXPECT_EQ(draft.token, 5);
+  double total = 0;
+  for (const float logit : logits) total += std::exp(logit - 5.0);
+  EXPECT_NEAR(draft.probability, 1 / total, 1e-5);
+  row.settings = &pushed;
+  EXPECT_EQ(draw_draft(best_isa(), logits, ids, row, room.view()).token, 11);
+}
+
+TEST(Draw, LogprobsAreOfTheRawLogits) {
+  const std::vector<float> logits = random_logits(300, 12);
+  double total = 0;
+  for (const float logit : logits) total += std::exp(logit);
+  std::vector<std::int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) {
+    return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
+  });
+  RowLogprobs found;
+  logprobs(logits, 17, 20, found);
+  EXPECT_NEAR(found.chosen, logits[17] - std::log(total), 1e-4);
+  ASSERT_EQ(found.num_top, 20);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(found.top_ids[i], order[static_cast<std::size_t>(i)]);
+    EXPECT_NEAR(found.top[i], logits[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] - std::log(total),
+                1e-4);
+  }
+  logprobs(logits, 17, 0, found);
+  EXPECT_EQ(found.num_top, 0);
+}
+
+TEST(Draw, EveryInstructionSetFindsTheFirstOfTheHighest) {
+  for (const Isa isa : {Isa::Reference, Isa::Baseline, Isa::Avx2, Isa::Avx512}) {
+    if (!has_isa(isa)) continue;
+    for (const int n : {1, 5, 16, 17, 1023, 1024, 1025, 5000}) {
+      std::vector<float> logits(static_cast<std::size_t>(n), -1.0F);
+      for (const int at : {n - 1, n / 2}) {  // the second pass leaves two equal ones
+        logits[static_cast<std::size_t>(at)] = 2;
+        const DrawSettings greedy{.temperature = 0};
+        Room room(logits.size());
+        const DrawRow row{.settings = &greedy, .position = 0, .generated = {}, .drafted = {}, .mask = {}};
+        EXPECT_EQ(draw(isa, logits, row, room.view()), at) << isa_name(isa) << " " << n;
+        const int equals = at == n / 2 && n / 2 != n - 1 ? 2 : 1;
+        EXPECT_NEAR(draw_draft(isa, logits, {}, row, room.view()).probability,
+                    1 / (equals + (n - equals) * std::exp(-3.0)), 1e-4);
+      }
+    }
   }
 }
 

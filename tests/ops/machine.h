@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "device/memory.h"
 #include "device/stream.h"
+#include "tensor/arena.h"
 
 namespace rondo {
 
