@@ -189,6 +189,8 @@ Verified FakeModel::verify(std::span<const Window> windows) {
     CHECK(static_cast<int>(drafts) <= options_.max_drafts && window.certain <= facts_.head_buffer_rows);
     CHECK(window.masks.empty() || window.masks.size() == drafts + 1);
     CHECK(window.generated.empty() || window.generated.back() == window.ids[certain - 1]);
+    for (std::size_t draft = 0; draft < drafts && !window.masks.empty(); ++draft)
+      CHECK(allows(window.masks[draft], window.ids[certain + draft]));  // cut at the first forbidden one
     run_rows(window.slot, window.start_pos, window.ids, window.blocks);
     Slot& of = slot(window.slot);
     for (std::size_t draft = 0; draft <= drafts; ++draft) {

@@ -45,7 +45,7 @@ DrawSettings random_draw(Dice& dice, const RequestSpace& space) {
   if (dice.chance(30)) draw.min_p = 0.02F;
   if (dice.chance(25)) draw.presence_penalty = 0.7F;
   if (dice.chance(25)) draw.frequency_penalty = 0.4F;
-  for (int n = dice.chance(30) ? dice.between(1, 3) : 0; n > 0; --n)
+  for (int n = dice.chance(40) ? dice.between(1, 3) : 0; n > 0; --n)
     draw.bias.push_back({dice.pick(space.alphabet), space.bias});
   return draw;
 }
