@@ -18,7 +18,7 @@ void DraftBudget::reserve(int max_streams, int max_depth) {
   const auto streams = static_cast<std::size_t>(max_streams), depth = static_cast<std::size_t>(max_depth);
   by_depth_.resize(depth);
   for (auto& slots : by_depth_) slots.reserve(streams);
-  order_.reserve(streams * depth);
+  for (auto& order : orders_) order.reserve(streams * depth);
   merged_.reserve(streams * depth);
   least_worth_.reserve(streams);
   level_streams_.reserve(depth + 1);
@@ -37,12 +37,13 @@ void DraftBudget::gather_slots(std::span<const StreamOdds> streams) {
   }
 }
 
-// order_ = order_ with the slots of depth `cap` put in by worth; among equals the shallower first, so that a stream's
+// order = order with the slots of depth `cap` put in by worth; among equals the shallower first, so that a stream's
 // slots always come in the order of their depth.
-void DraftBudget::merge_up_to(int cap, const Prices& prices, std::span<const StreamOdds> streams) {
+void DraftBudget::merge_up_to(int cap, const Prices& prices, std::span<const StreamOdds> streams,
+                              std::vector<Slot>& order) {
   auto& fresh = by_depth_[static_cast<std::size_t>(cap) - 1];
   if (cap == 1) {
-    order_.clear();
+    order.clear();
     least_worth_.assign(streams.size(), 1.0F);
   }
   for (Slot& slot : fresh) {
@@ -57,33 +58,34 @@ void DraftBudget::merge_up_to(int cap, const Prices& prices, std::span<const Str
   };
   // Lowered, they mostly keep the order of the pass before.
   if (!std::is_sorted(fresh.begin(), fresh.end(), better)) std::sort(fresh.begin(), fresh.end(), better);
-  merged_.resize(order_.size() + fresh.size());
-  std::merge(order_.begin(), order_.end(), fresh.begin(), fresh.end(), merged_.begin(),
+  merged_.resize(order.size() + fresh.size());
+  std::merge(order.begin(), order.end(), fresh.begin(), fresh.end(), merged_.begin(),
              [](const Slot& a, const Slot& b) { return a.worth > b.worth; });
-  order_.swap(merged_);
+  order.swap(merged_);
 }
 
 void DraftBudget::walk(const DraftCosts& costs, std::span<const StreamOdds> streams, int pass, int cap, Best& best) {
-  double tokens = 0, levels_ms = 0;
   int rows = 0, absorbed = 0;
   for (const StreamOdds& stream : streams) rows += stream.certain_rows;
-  tokens = rows;
+  double tokens = rows, head_ms = costs.overhead_ms + ms_at(costs.absorb_ms, 0);  // absorbing and levels
   level_streams_.assign(static_cast<std::size_t>(cap) + 1, 0);
   std::size_t taken = 0;
-  for (const Slot& slot : order_) {
+  for (const Slot& slot : orders_[pass]) {
     if (++rows > costs.max_rows) break;
     tokens += static_cast<double>(slot.survival);
     int& on_level = level_streams_[static_cast<std::size_t>(slot.depth)];
     ++on_level;
-    if (slot.depth <= costs.levels_done) {
-      // already drafted
-    } else if (slot.depth == 1) {
-      absorbed += streams[static_cast<std::size_t>(slot.stream)].absorb_rows;
-    } else {
-      levels_ms += ms_at(costs.level_ms, on_level) - (on_level > 1 ? ms_at(costs.level_ms, on_level - 1) : 0);
+    if (slot.depth > costs.levels_done) {
+      if (slot.depth == 1) {
+        const int more = absorbed + streams[static_cast<std::size_t>(slot.stream)].absorb_rows;
+        head_ms += ms_at(costs.absorb_ms, more) - ms_at(costs.absorb_ms, absorbed);
+        absorbed = more;
+      } else {
+        head_ms += ms_at(costs.level_ms, on_level) - (on_level > 1 ? ms_at(costs.level_ms, on_level - 1) : 0);
+      }
     }
     ++taken;
-    const double cost = ms_at(costs.verify_ms, rows) + costs.overhead_ms + ms_at(costs.absorb_ms, absorbed) + levels_ms;
+    const double cost = ms_at(costs.verify_ms, rows) + head_ms;
     if (tokens * best.cost > best.tokens * cost) best = {tokens, cost, pass, cap, taken};
   }
 }
@@ -114,12 +116,16 @@ double DraftBudget::plan(const DraftCosts& costs, std::span<const StreamOdds> st
     if (pass == 1 && prices[1].level <= 0 && prices[1].absorbed_row <= 0) break;
     for (int cap = 1;
          cap <= static_cast<int>(by_depth_.size()) && !by_depth_[static_cast<std::size_t>(cap) - 1].empty(); ++cap) {
-      merge_up_to(cap, prices[pass], streams);
+      merge_up_to(cap, prices[pass], streams, orders_[pass]);
       walk(costs, streams, pass, cap, best);
     }
   }
-  for (int cap = 1; cap <= best.cap; ++cap) merge_up_to(cap, prices[best.pass], streams);
-  for (std::size_t i = 0; i < best.taken; ++i) ++drafts[static_cast<std::size_t>(order_[i].stream)];
+  std::size_t left = best.taken;  // of that pass's slots up to the cap, which stand in the order they were walked in
+  for (auto slot = orders_[best.pass].begin(); left > 0; ++slot) {
+    if (slot->depth > best.cap) continue;
+    ++drafts[static_cast<std::size_t>(slot->stream)];
+    --left;
+  }
   return best.tokens / best.cost;
 }
 

@@ -66,11 +66,11 @@ class DraftBudget {
   };
   static Prices prices_at(double rate, const DraftCosts& costs, std::span<const StreamOdds> streams);
   void gather_slots(std::span<const StreamOdds> streams);
-  void merge_up_to(int cap, const Prices& prices, std::span<const StreamOdds> streams);
+  void merge_up_to(int cap, const Prices& prices, std::span<const StreamOdds> streams, std::vector<Slot>& order);
   void walk(const DraftCosts& costs, std::span<const StreamOdds> streams, int pass, int cap, Best& best);
 
   std::vector<std::vector<Slot>> by_depth_;  // each by falling worth
-  std::vector<Slot> order_, merged_;         // slots up to the cap, the best first
+  std::vector<Slot> orders_[2], merged_;     // of each pass: slots up to the cap, the best first
   std::vector<float> least_worth_;           // [streams] of its slots merged so far
   std::vector<int> level_streams_;           // [depth] streams at that level
 };
