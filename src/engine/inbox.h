@@ -29,8 +29,9 @@ struct InboxMessage {
 
 class Inbox {
  public:
-  void post(InboxMessage message);
+  bool post(InboxMessage message);  // false, and nothing posted, once closed
   std::vector<InboxMessage> take();
+  std::vector<InboxMessage> close();  // what was left; nobody waits in vain
   // Until something is posted, `stop` is requested or the time is up.
   void wait(const std::stop_token& stop, std::chrono::milliseconds at_most);
 
@@ -38,6 +39,7 @@ class Inbox {
   std::mutex mutex_;
   std::condition_variable_any posted_;
   std::vector<InboxMessage> messages_;
+  bool closed_ = false;
 };
 
 }  // namespace rondo
