@@ -8,10 +8,10 @@
 //                  nothing
 //
 // The rule: for each depth cap, take the slots up to it in the order of their survival, walk every prefix, keep the
-// best; then once more with drafts past a stream's first lowered by what one more stream in a level costs, at the rate
-// found. Exact when a level costs the same for any number of streams. The plan without drafts is always a candidate.
-// verify is a staircase: the walk never stops at the first descent. Pure: no clock, no model, no allocation once the
-// room has its size.
+// best; then once more with each draft lowered, at the rate found, by what it adds to the head: a stream's first by its
+// rows to absorb, a deeper one by one more stream in a level. Exact when a level costs the same for any number of
+// streams and absorbing is free. The plan without drafts is always a candidate. verify is a staircase: the walk never
+// stops at the first descent. Pure: no clock, no model, no allocation once the room has its size.
 #pragma once
 
 #include <cstdint>
@@ -59,12 +59,19 @@ class DraftBudget {
     int pass, cap;      // whose walk found it; cap 0 = no drafts
     std::size_t taken;  // slots of that walk
   };
-  void sort_slots(std::span<const StreamOdds> streams);
-  void merge_up_to(int cap, float price, int levels_done);
+  // What a slot's worth is lowered by; nothing in the first pass.
+  struct Prices {
+    float absorbed_row = 0, level = 0;
+    int levels_done = 0;
+  };
+  static Prices prices_at(double rate, const DraftCosts& costs, std::span<const StreamOdds> streams);
+  void gather_slots(std::span<const StreamOdds> streams);
+  void merge_up_to(int cap, const Prices& prices, std::span<const StreamOdds> streams, std::vector<Slot>& order);
   void walk(const DraftCosts& costs, std::span<const StreamOdds> streams, int pass, int cap, Best& best);
 
-  std::vector<std::vector<Slot>> by_depth_;  // each by falling survival
-  std::vector<Slot> order_, merged_;         // slots up to the cap, the best first
+  std::vector<std::vector<Slot>> by_depth_;  // each by falling worth
+  std::vector<Slot> orders_[2], merged_;     // of each pass: slots up to the cap, the best first
+  std::vector<float> least_worth_;           // [streams] of its slots merged so far
   std::vector<int> level_streams_;           // [depth] streams at that level
 };
 

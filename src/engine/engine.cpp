@@ -77,9 +77,8 @@ Result<RequestId> Engine::submit(Request request, std::shared_ptr<EventSink> sin
     return failure(ErrorCode::QueueFull, fmt::format("{} requests are waiting already", s.options.max_queued));
   }
   const RequestId id{s.next_id.fetch_add(1)};
-  if (!s.inbox.post({id, Submission{id, std::move(request), std::move(sink), s.clock.now()}})) {
+  if (!s.inbox.post({id, Submission{id, std::move(request), std::move(sink), s.clock.now()}}))
     return failure(ErrorCode::Unavailable, "the engine has stopped");
-  }
   ++s.requests;
   return id;
 }

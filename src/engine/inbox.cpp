@@ -14,14 +14,14 @@ bool Inbox::post(InboxMessage message) {
   return true;
 }
 
-std::vector<InboxMessage> Inbox::take() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(messages_, {});
-}
-
 std::vector<InboxMessage> Inbox::close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
+  return std::exchange(messages_, {});
+}
+
+std::vector<InboxMessage> Inbox::take() {
+  const std::lock_guard lock(mutex_);
   return std::exchange(messages_, {});
 }
 

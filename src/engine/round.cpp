@@ -74,6 +74,7 @@ void Round::walk(const RoundPlan& plan, const Verified& verified, RoundRecord& r
   std::size_t first_drawn = 0;
   for (std::size_t i = 0; i < plan.windows.size(); ++i) {
     Sequence& sequence = *plan.windows[i].sequence;
+    if (sequence.generated().empty()) counters_.prompt_tokens += static_cast<std::uint64_t>(plan.windows[i].count);
     const int num_drafts = static_cast<int>(windows_[i].ids.size()) - plan.windows[i].count;
     const int accepted = walk_window(plan.windows[i], num_drafts, first_drawn, verified);
     record.accepted += accepted;
@@ -83,7 +84,6 @@ void Round::walk(const RoundPlan& plan, const Verified& verified, RoundRecord& r
                      .next_token = verified.tokens[first_drawn + static_cast<std::size_t>(accepted)],
                      .feeds_head = sequence.drafts()});
     sequence.commit(rows);
-    counters_.prompt_tokens += static_cast<std::uint64_t>(plan.windows[i].count - 1);
     first_drawn += static_cast<std::size_t>(num_drafts) + 1;
     if (!sequence.is_finished()) going_on_.push_back(&sequence);
   }

@@ -30,7 +30,7 @@ Sequence::Sequence(Submission submission, const Tokenizer* tokenizer, int slot, 
   window_.reserve(prompt + most_drafts);
   for (auto* each : {&held.probabilities, &held.survival}) each->reserve(most_drafts);
   held.tokens.reserve(most_drafts);
-  shown_.reserve(kTextRoom);
+  for (auto* each : {&shown_, &piece_}) each->reserve(kTextRoom);
   if (request().num_top_logprobs >= 0) logprobs_.reserve(1 + most_drafts);
   if (request().rule != nullptr) {
     mask_size_ = (static_cast<std::size_t>(vocab_size) + 31) / 32;
@@ -92,7 +92,10 @@ void Sequence::accept(std::int32_t token, const RowLogprobs* logprobs, Clock::Ti
 }
 
 void Sequence::show(std::int32_t token) {
-  if (detokenizer_) stops_.push(detokenizer_->push(token), shown_);
+  if (!detokenizer_) return;
+  piece_.clear();
+  detokenizer_->push(token, piece_);
+  stops_.push(piece_, shown_);
 }
 
 void Sequence::send_text() {

@@ -93,6 +93,7 @@ class Sequence {
   std::optional<Detokenizer> detokenizer_;
   StopMatcher stops_;
   std::string shown_;  // text not sent yet
+  std::string piece_;  // of one token
   std::vector<RowLogprobs> logprobs_;
   std::size_t sent_ids_;  // ids_ before this have been sent
   std::optional<FinishReason> finish_;

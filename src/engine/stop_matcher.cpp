@@ -4,11 +4,9 @@
 
 namespace rondo {
 
-StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {
-  std::erase_if(stops_, [](const std::string& stop) { return stop.empty(); });
-}
-
 namespace {
+
+constexpr std::size_t kPieceRoom = 1024;  // bytes of one token's text: a few, and a rare one a few hundred
 
 // How many bytes at the end of `text` begin the stop string without completing it.
 std::size_t begun(std::string_view text, std::string_view stop) {
@@ -19,6 +17,13 @@ std::size_t begun(std::string_view text, std::string_view stop) {
 }
 
 }  // namespace
+
+StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {
+  std::erase_if(stops_, [](const std::string& stop) { return stop.empty(); });
+  std::size_t longest = 0;
+  for (const std::string& stop : stops_) longest = std::max(longest, stop.size());
+  held_.reserve(longest + kPieceRoom);
+}
 
 void StopMatcher::push(std::string_view piece, std::string& shown) {
   if (found_) return;

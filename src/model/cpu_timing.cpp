@@ -107,12 +107,13 @@ double CpuModel::time_verify(int rows, int context, std::span<const std::int32_t
 double CpuModel::time_absorb(int rows, std::span<const std::int32_t> text) {
   const int streams = std::min(rows, facts_.max_streams);
   const int longest = (rows + streams - 1) / streams;
-  stand_at(std::max(0, std::min(kShortContext, facts_.context_tokens) - longest));
+  stand_at(std::min(kShortContext, facts_.context_tokens - 1) - longest);  // and one row more for time_level
   static const DrawSettings kGreedy{.temperature = 0, .bias = {}};
   std::vector<DraftStream> drafting;
   for (int i = 0; i < streams; ++i) {
     const int count = rows / streams + (i < rows % streams ? 1 : 0);
-    for (int row = 0; row < count; ++row) keep_waiting(i, hidden_row(row), text[static_cast<std::size_t>(i + row)]);
+    for (int row = 0; row < count; ++row)
+      keep_waiting(i, hidden_row(row), text[static_cast<std::size_t>(i + row) % text.size()]);
     drafting.push_back({.slot = i, .draw = &kGreedy, .generated = {}, .blocks = timing_blocks(i)});
   }
   const auto begin = Clock::now();
@@ -132,8 +133,11 @@ double CpuModel::time_level(int streams) {
 CostTables CpuModel::time_costs(std::span<const std::int32_t> text, double budget_ms) {
   CostTables tables;
   const int most_rows = std::min(facts_.max_rows, facts_.max_streams * (1 + facts_.max_drafts));
-  if (most_rows < 2 || facts_.context_tokens <= 2 * (1 + facts_.max_drafts) ||
-      static_cast<int>(text.size()) < 2 * most_rows) {
+  if (static_cast<int>(text.size()) < 2 * most_rows) {
+    tables.why = fmt::format("a text of {} tokens is too short to time {} rows", text.size(), most_rows);
+    return tables;
+  }
+  if (most_rows < 2 || facts_.context_tokens <= 2 * (1 + facts_.max_drafts)) {
     tables.why = fmt::format("{} rows and a context of {} are too few to time", most_rows, facts_.context_tokens);
     return tables;
   }
@@ -160,14 +164,17 @@ CostTables CpuModel::time_costs(std::span<const std::int32_t> text, double budge
         curve_of([&](int rows) { return time_verify(rows, tables.context_tokens[i], text); }, most_rows);
   }
   if (facts_.has_head) {
-    const int most_absorbed = std::min(facts_.max_rows, facts_.max_streams * facts_.head_buffer_rows);
+    const int most_each = std::min(facts_.head_buffer_rows, facts_.context_tokens - 1);
+    const int most_absorbed = std::min(facts_.max_rows, facts_.max_streams * most_each);
     tables.absorb_ms = curve_of([&](int rows) { return time_absorb(rows, text); }, most_absorbed);
-    tables.level_ms = curve_of(
-        [&](int streams) {
-          time_absorb(streams, text);
-          return time_level(streams);
-        },
-        facts_.max_streams);
+    if (facts_.max_drafts > 1) {
+      tables.level_ms = curve_of(
+          [&](int streams) {
+            time_absorb(streams, text);
+            return time_level(streams);
+          },
+          facts_.max_streams);
+    }
   }
   if (hurried) tables.why = fmt::format("timed for {:.0f} ms: fewer repeats or widths than meant", budget_ms);
   stand_at(0);

@@ -49,13 +49,13 @@ class Tokenizer {
 
 // Detokenizer: ids one at a time to text that is whole at every step.
 //
-// push returns what may be shown now and holds back an unfinished code point; finish returns what is left. Bytes that
-// can never become valid UTF-8 come out as U+FFFD. All pieces joined = the whole reply decoded at once with invalid
-// UTF-8 replaced.
+// push appends what may be shown now and holds back an unfinished code point; finish returns what is left. push itself
+// needs no memory. Bytes that can never become valid UTF-8 come out as U+FFFD. All pieces joined = the whole reply
+// decoded at once with invalid UTF-8 replaced.
 class Detokenizer {
  public:
   Detokenizer(const Tokenizer& tokenizer, bool skip_special) : tokenizer_(&tokenizer), skip_special_(skip_special) {}
-  std::string push(std::int32_t id);
+  void push(std::int32_t id, std::string& shown);
   std::string finish();
 
  private:

@@ -60,6 +60,7 @@ class FakeModel final : public Model {
   static RowLogprobs logprobs_of(std::uint64_t history, std::int32_t chosen, int num_top);
 
   int forwards = 0, head_passes = 0, windows_seen = 0;
+  void set_head_right(double chance) { options_.head_right = chance; }
   int num_held_slots() const;        // slots with any row
   bool plant_neighbour_row = false;  // a fault: every window reads its neighbour's running hash
 

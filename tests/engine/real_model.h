@@ -1,6 +1,7 @@
 // Checkpoints that are really run: the four fixtures, whose weights are random, and the bundled model.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@ struct RealModel {
   std::string name, folder;
   bool has_tokenizer;
 };
+
+inline void PrintTo(const RealModel& model, std::ostream* out) { *out << model.name; }
 
 inline std::vector<RealModel> real_models() {
   std::vector<RealModel> all;

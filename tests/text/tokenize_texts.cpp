@@ -26,7 +26,7 @@ void append_u32(std::string& out, std::size_t value) {
 std::string decode_by_steps(const rondo::Tokenizer& tokenizer, const std::vector<std::int32_t>& ids) {
   rondo::Detokenizer detokenizer(tokenizer, false);
   std::string text;
-  for (const std::int32_t id : ids) text += detokenizer.push(id);
+  for (const std::int32_t id : ids) detokenizer.push(id, text);
   return text + detokenizer.finish();
 }
 
