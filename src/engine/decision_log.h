@@ -27,7 +27,7 @@ class DecisionLog {
  public:
   DecisionLog(int num_rounds, int max_streams, int max_drafts);
   RoundRecord& begin(std::uint64_t round);  // the oldest record, emptied
-  RoundRecord& last() { return records_[at_]; }
+  const RoundRecord& last() const { return records_[at_]; }
   std::vector<const RoundRecord*> rounds() const;  // oldest first
 
  private:
