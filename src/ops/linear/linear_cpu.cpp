@@ -13,6 +13,7 @@ constexpr int kRows = 6;  // 24 sums, 4 weights and an input in 32 registers
 constexpr int kRows = 2;  // 8 sums, 4 weights and an input in 16 registers
 #endif
 
+constexpr int kFewRows = 2;                       // up to here a pass waits for memory, not for arithmetic
 constexpr std::int64_t kInputBytes = 256 * 1024;  // of x that stay near while all weights pass: half an L2 cache
 
 // One tile: kColumns weight rows against Rows input rows. A column past the end repeats the last and is not stored.
@@ -36,6 +37,10 @@ void tile(const LinearRange& r, std::int64_t n, int first_row) {
   for (; k + 2 * kLanes <= r.k; k += 2 * kLanes) {
     F32 low[kColumns], high[kColumns];
     for (int c = 0; c < kColumns; ++c) load_bf16_pair(w[c] + k, low[c], high[c]);
+    if constexpr (Rows <= kFewRows) {  // few rows wait for memory: ask for the weights two tiles on (best of 0, 1, 2:
+                                       // docs/performance.md)
+      for (int c = 0; c < kColumns; ++c) prefetch(w[c] + k + 2 * kColumns * r.k);
+    }
     for (int m = 0; m < Rows; ++m) {
       const F32 x_low = load(x[m] + k);
       for (int c = 0; c < kColumns; ++c) sums[m][c] = fma(low[c], x_low, sums[m][c]);
