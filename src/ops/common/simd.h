@@ -173,8 +173,9 @@ inline float largest(F32 a) {
 
 #endif
 
-// Asks for the cache line at p; any address will do, and nothing is read.
-inline void prefetch(const void* p) { __builtin_prefetch(p, 0, 3); }
+// Ask for the cache line at p, into the first or the second cache; any address will do, and nothing is read.
+inline void prefetch_near(const void* p) { __builtin_prefetch(p, 0, 3); }
+inline void prefetch_far(const void* p) { __builtin_prefetch(p, 0, 2); }
 
 inline float sum(F32 a) {
   float sums[4];
