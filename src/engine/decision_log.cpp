@@ -1,5 +1,7 @@
 #include "engine/decision_log.h"
 
+#include <numeric>
+
 #include "engine/draft_odds.h"
 #include "engine/round_costs.h"
 
@@ -44,7 +46,8 @@ std::vector<int> replay(const RoundRecord& record, RoundCosts& costs) {
                        .survival = std::span(record.survival).subspan(at, n)});
     at += n;
   }
-  DraftCosts given = costs.at(record.mean_context, static_cast<int>(streams.size()));
+  const int certain = std::accumulate(record.certain_rows.begin(), record.certain_rows.end(), 0);
+  DraftCosts given = costs.at(record.mean_context, static_cast<int>(streams.size()), certain, record.draft_price);
   given.overhead_ms = record.overhead_ms;
   given.levels_done = kMaxDepth;
   std::vector<int> drafts(streams.size());

@@ -14,6 +14,7 @@ struct RoundRecord {
   // What was known before verifying.
   double mean_context = 0;
   double overhead_ms = 0;                       // with the head passes already run
+  double draft_price = 1;                       // RoundCosts::draft_price
   std::vector<int> certain_rows, num_survival;  // [streams]
   std::vector<float> survival;                  // num_survival of each stream, one after the other
   // What was decided: drafts verified, a stream each.
@@ -27,7 +28,7 @@ class DecisionLog {
  public:
   DecisionLog(int num_rounds, int max_streams, int max_drafts);
   RoundRecord& begin(std::uint64_t round);  // the oldest record, emptied
-  RoundRecord& last() { return records_[at_]; }
+  const RoundRecord& last() const { return records_[at_]; }
   std::vector<const RoundRecord*> rounds() const;  // oldest first
 
  private:

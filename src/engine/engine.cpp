@@ -102,6 +102,7 @@ EngineStatus Engine::status() const {
 }
 
 const DecisionLog& Engine::log() const { return state_->round.log(); }
+const RoundCounters& Engine::counters() const { return state_->round.counters(); }
 RoundCosts& Engine::costs() { return state_->round.costs(); }
 bool Engine::turn() { return state_->turn(); }
 

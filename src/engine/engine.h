@@ -20,6 +20,7 @@ class Model;
 class RoundCosts;
 class Tokenizer;
 struct CostTables;
+struct RoundCounters;
 
 struct EngineOptions {
   int max_queued = 256;    // requests waiting; one more is QueueFull
@@ -42,8 +43,9 @@ class Engine final : public RequestRunner {
 
   // For who runs the engine on a thread of his own: one turn without waiting. False when there was nothing to do.
   bool turn();
-  const DecisionLog& log() const;  // engine thread
-  RoundCosts& costs();             // engine thread
+  const DecisionLog& log() const;         // engine thread
+  const RoundCounters& counters() const;  // engine thread
+  RoundCosts& costs();                    // engine thread
 
  private:
   struct State;

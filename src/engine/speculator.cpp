@@ -1,12 +1,17 @@
 #include "engine/speculator.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace rondo {
 
 namespace {
 
 constexpr double kTrialShare = 0.01;  // of a parked stream's time may go into trying its head again
+
+int certain_rows_of(const RoundRecord& record) {
+  return std::accumulate(record.certain_rows.begin(), record.certain_rows.end(), 0);
+}
 
 }  // namespace
 
@@ -41,8 +46,10 @@ void Speculator::trim(RoundPlan& plan, RoundRecord& record) {
     record.num_survival.push_back(static_cast<int>(n));
     record.survival.insert(record.survival.end(), survival.begin(), survival.begin() + static_cast<std::ptrdiff_t>(n));
   }
-  DraftCosts costs = costs_.at(record.mean_context, static_cast<int>(odds_.size()));
-  costs.overhead_ms += pass_ms_;
+  const auto streams = static_cast<int>(odds_.size());
+  record.draft_price = costs_.draft_price(streams);
+  DraftCosts costs = costs_.at(record.mean_context, streams, certain_rows_of(record), record.draft_price);
+  costs.overhead_ms += record.draft_price * pass_ms_;
   costs.levels_done = kMaxDepth;
   record.overhead_ms = costs.overhead_ms;
   record.drafts.resize(odds_.size());
@@ -82,14 +89,15 @@ void Speculator::predict(std::span<Sequence* const> sequences, double round_ms) 
     if (limit == 0) continue;
     sequence.parked_ms += round_ms / n;
     // Parked long enough that one more try is at most a hundredth of its time: take the first draft for sure.
-    const double trial_ms = row_ms + costs_.absorb_ms(waiting);
+    const double trial_ms = costs_.draft_price(n) * (row_ms + costs_.absorb_ms(waiting));
     if (sequence.parked_ms * kTrialShare >= trial_ms && trial_ms > 0) survival[0] = 1;
   }
 }
 
 void Speculator::plan(std::span<Sequence* const> sequences, int levels_done) {
-  DraftCosts costs = costs_.at(mean_context(sequences), static_cast<int>(sequences.size()));
-  costs.overhead_ms += pass_ms_;
+  const auto streams = static_cast<int>(sequences.size());
+  DraftCosts costs = costs_.at(mean_context(sequences), streams, streams);
+  costs.overhead_ms += costs_.draft_price(streams) * pass_ms_;
   costs.levels_done = levels_done;
   drafts_.resize(odds_.size());
   budget_.plan(costs, odds_, drafts_);
@@ -180,10 +188,18 @@ void Speculator::take_draft(Sequence& sequence, std::size_t stream, const Drawn&
 
 void Speculator::end_round(RoundRecord& record, double real_ms) {
   const auto streams = static_cast<int>(record.drafts.size());
-  const double parts_ms = costs_.verify_ms(record.mean_context, record.rows) + pass_ms_;
-  record.planned_ms = parts_ms + costs_.overhead_ms(streams);
+  const int certain_rows = certain_rows_of(record);
+  const double certain_ms = costs_.verify_ms(record.mean_context, certain_rows);
+  const double drafts_ms = costs_.verify_ms(record.mean_context, record.rows) - certain_ms + pass_ms_;
+  const double base_ms = certain_ms + costs_.overhead_ms(streams);
+  record.planned_ms = base_ms + costs_.draft_price(streams) * drafts_ms;
   record.real_ms = real_ms;
-  costs_.see_round(streams, parts_ms, real_ms);
+  if (certain_rows > streams) return;  // prompt rows: nothing is learned of rounds that decode
+  if (record.rows == certain_rows && record.head_passes == 0) {
+    costs_.see_round(streams, certain_ms, real_ms);
+  } else {
+    costs_.see_drafts(streams, base_ms, drafts_ms, real_ms);
+  }
 }
 
 }  // namespace rondo

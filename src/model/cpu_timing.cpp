@@ -42,10 +42,11 @@ double median_ms(Run run, Clock::time_point until, bool& hurried) {
 }
 
 // Timed points to one value for each index 0 .. last: linear between them, the first below, the last slope above; never
-// falling.
+// falling: what else ran on the machine can only have made a width slower, so a wider one that was faster tells the
+// truth.
 std::vector<double> to_curve(const std::vector<int>& at, std::vector<double> ms, int last) {
   if (at.empty()) return {};
-  for (std::size_t i = 1; i < ms.size(); ++i) ms[i] = std::max(ms[i], ms[i - 1]);
+  for (std::size_t i = ms.size() - 1; i > 0; --i) ms[i - 1] = std::min(ms[i - 1], ms[i]);
   std::vector<double> curve;
   for (int n = 0; n <= last; ++n) {
     std::size_t i = 1;
@@ -152,11 +153,14 @@ CostTables CpuModel::time_costs(std::span<const std::int32_t> text, double budge
     std::vector<int> at;
     std::vector<double> ms;
     for (const int width : kWidths) {
-      if (width > most || (at.size() >= 2 && Clock::now() > until)) break;
+      if (width > most) break;
+      if (at.size() >= 2 && Clock::now() > until) {
+        hurried = true;
+        break;
+      }
       at.push_back(width);
       ms.push_back(median_ms([&] { return time(width); }, until, hurried));
     }
-    if (!at.empty() && at.back() < std::min(most, kWidths.back())) hurried = true;
     return to_curve(at, ms, most);
   };
   for (int i = 0; i < 2; ++i) {

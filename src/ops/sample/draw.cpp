@@ -1,6 +1,7 @@
 #include "ops/sample/draw.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -63,6 +64,8 @@ class Candidates {
   std::span<std::uint32_t> seen_;
 };
 
+bool leaves_out(const DrawSettings& settings) { return settings.top_k > 0 || settings.top_p < 1 || settings.min_p > 0; }
+
 bool shapes_logits(const DrawRow& row) {
   return !row.settings->bias.empty() || row.settings->has_penalties() || !row.mask.empty();
 }
@@ -114,16 +117,76 @@ float share_of(std::span<const Candidate> left, const Candidate& chosen, float m
 }
 
 std::size_t highest(Isa isa, std::span<const float> logits) {
-  LogitRow row{
-      .logits = logits.data(), .n = static_cast<std::int64_t>(logits.size()), .most = 0, .best = 0, .total = 0};
+  LogitRow row{.logits = logits.data(),
+               .n = static_cast<std::int64_t>(logits.size()),
+               .most = 0,
+               .scale = 1,
+               .best = 0,
+               .total = 0};
   RONDO_PICK(isa, highest_logit)(row);
   return static_cast<std::size_t>(row.best);
+}
+
+float share_in_row(Isa isa, std::span<const float> logits, float chosen, float most, double temperature) {
+  LogitRow sum{.logits = logits.data(),
+               .n = static_cast<std::int64_t>(logits.size()),
+               .most = most,
+               .scale = static_cast<float>(1 / temperature),
+               .best = 0,
+               .total = 0};
+  RONDO_PICK(isa, sum_of_exps)(sum);
+  return static_cast<float>(std::exp((static_cast<double>(chosen) - most) / temperature)) / sum.total;
+}
+
+// The noise of one row's tokens, and a bound on it that takes no logarithm.
+class Noise {
+ public:
+  Noise(std::uint64_t seed, std::int64_t position)
+      : key_(mix64(mix64(seed) + static_cast<std::uint64_t>(position))) {}  // what random_bits makes of its first two
+  std::uint64_t bits(std::int32_t id) const { return mix64(key_ + static_cast<std::uint64_t>(id)); }
+  static double of(std::uint64_t bits) { return -std::log(-std::log(unit_interval(bits))); }
+
+  // With v = 1 - u, -log(u) >= v, so the noise is at most -log(v). The bits give v = (m + 1/2) * 2^-52 with a whole m,
+  // and m has 64 - clz(m) digits: v is at least 2^-(1 + leading zeros of m among 52 digits).
+  static double at_most(std::uint64_t bits) {
+    const std::uint64_t m = ~bits >> 12;
+    constexpr double kLog2 = 0.693147180559945310;
+    return kLog2 * (std::countl_zero(m) - 11) + kRounding;
+  }
+  static constexpr double kMost = 37;  // 53 log 2 and more
+
+ private:
+  static constexpr double kRounding = 1e-6;  // of the two logarithms and the sum: far above it
+  std::uint64_t key_;
+};
+
+// The token with the highest score of `n`, ties to the lower id. Most tokens are out of reach of the best so far
+// whatever their noise, and most of the rest by the bound on it: few logarithms are taken, and the choice is the same.
+template <class CandidateAt>
+Candidate highest_score(std::size_t n, CandidateAt candidate_at, const Candidate& likeliest, const DrawRow& row) {
+  const double temperature = row.settings->temperature;
+  const Noise noise(row.settings->seed, row.position);
+  Candidate chosen = likeliest;
+  double highest = static_cast<double>(likeliest.logit) / temperature + Noise::of(noise.bits(likeliest.id));
+  for (std::size_t i = 0; i < n; ++i) {
+    const Candidate c = candidate_at(i);
+    const double weight = static_cast<double>(c.logit) / temperature;
+    if (weight + Noise::kMost < highest) continue;
+    const std::uint64_t bits = noise.bits(c.id);
+    if (weight + Noise::at_most(bits) < highest) continue;
+    const double score = weight + Noise::of(bits);
+    if (score > highest || (score == highest && c.id < chosen.id)) {
+      chosen = c;
+      highest = score;
+    }
+  }
+  return chosen;
 }
 
 // Who was chosen, and among whom: what a draft's probability is taken from.
 struct Choice {
   Candidate chosen;
-  std::span<const Candidate> left;
+  std::span<const Candidate> left;  // empty: the whole row
   float most;
 };
 
@@ -133,47 +196,45 @@ Choice choose(std::span<const float> logits, std::span<const std::int32_t> ids, 
   const Candidate best = *std::min_element(left.begin(), left.end(), likelier);
   if (settings.temperature <= 0) return {best, left, best.logit};
   left = keep_likely(left, settings, best.logit);
-  const Candidate* chosen = &left[0];
-  double highest_score = -std::numeric_limits<double>::infinity();
-  for (const Candidate& c : left) {
-    const double score =
-        static_cast<double>(c.logit) / settings.temperature + gumbel_noise(settings.seed, row.position, c.id);
-    if (score > highest_score || (score == highest_score && c.id < chosen->id)) {
-      chosen = &c;
-      highest_score = score;
-    }
-  }
-  return {*chosen, left, best.logit};
+  const auto candidate_at = [&](std::size_t i) { return left[i]; };
+  return {highest_score(left.size(), candidate_at, best, row), left, best.logit};
+}
+
+// Drawn straight from the logits: nothing is shaped and nothing left out.
+Choice choose_unshaped(Isa isa, std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row) {
+  const auto candidate_at = [&](std::size_t i) {
+    return Candidate{logits[i], ids.empty() ? static_cast<std::int32_t>(i) : ids[i]};
+  };
+  const Candidate best = candidate_at(highest(isa, logits));
+  if (row.settings->temperature <= 0) return {best, {}, best.logit};
+  return {highest_score(logits.size(), candidate_at, best, row), {}, best.logit};
+}
+
+bool draws_unshaped(const DrawRow& row) {
+  return !shapes_logits(row) && (row.settings->temperature <= 0 || !leaves_out(*row.settings));
 }
 
 }  // namespace
 
 double gumbel_noise(std::uint64_t seed, std::int64_t position, std::int32_t id) {
-  const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(position), static_cast<std::uint64_t>(id));
-  return -std::log(-std::log(unit_interval(bits)));
+  return Noise::of(Noise(seed, position).bits(id));
 }
 
 std::int32_t draw(Isa isa, std::span<const float> logits, const DrawRow& row, DrawRoom room) {
   CHECK(room.candidates.size() >= logits.size() && !logits.empty());
-  if (row.settings->temperature <= 0 && !shapes_logits(row)) return static_cast<std::int32_t>(highest(isa, logits));
+  if (draws_unshaped(row)) return choose_unshaped(isa, logits, {}, row).chosen.id;
   return choose(logits, {}, row, room).chosen.id;
 }
 
 Drawn draw_draft(Isa isa, std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row,
                  DrawRoom room) {
   CHECK(room.candidates.size() >= logits.size() && !logits.empty());
-  if (row.settings->temperature <= 0 && !shapes_logits(row)) {
-    const std::size_t best = highest(isa, logits);
-    LogitRow sum{.logits = logits.data(),
-                 .n = static_cast<std::int64_t>(logits.size()),
-                 .most = logits[best],
-                 .best = 0,
-                 .total = 0};
-    RONDO_PICK(isa, sum_of_exps)(sum);
-    return {ids.empty() ? static_cast<std::int32_t>(best) : ids[best], 1.0F / sum.total};
+  const double temperature = row.settings->temperature > 0 ? row.settings->temperature : 1.0;
+  if (draws_unshaped(row)) {
+    const Choice choice = choose_unshaped(isa, logits, ids, row);
+    return {choice.chosen.id, share_in_row(isa, logits, choice.chosen.logit, choice.most, temperature)};
   }
   const Choice choice = choose(logits, ids, row, room);
-  const double temperature = row.settings->temperature > 0 ? row.settings->temperature : 1.0;
   return {choice.chosen.id, share_of(choice.left, choice.chosen, choice.most, temperature)};
 }
 

@@ -38,7 +38,7 @@ void highest_logit(LogitRow& r) {
 void sum_of_exps(LogitRow& r) {
   F32 total = zeros();
   for_lanes(r.n, [&](std::int64_t i, int lanes) {
-    const F32 weight = exp(load_n(r.logits + i, lanes) - all(r.most));
+    const F32 weight = exp((load_n(r.logits + i, lanes) - all(r.most)) * all(r.scale));
     if (lanes == kLanes) {
       total = total + weight;
     } else {

@@ -10,7 +10,8 @@ namespace rondo {
 struct LogitRow {
   const float* logits;  // [n]
   std::int64_t n;
-  float most;         // sum_of_exps: subtracted before the exponential
+  float most;         // sum_of_exps: subtracted first
+  float scale;        // sum_of_exps: then multiplied by, before the exponential
   std::int64_t best;  // out, highest_logit: index of the highest, the first of equals
   float total;        // out, sum_of_exps
 };

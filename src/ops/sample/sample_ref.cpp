@@ -13,7 +13,7 @@ void highest_logit(LogitRow& r) {
 
 void sum_of_exps(LogitRow& r) {
   r.total = 0;
-  for (std::int64_t i = 0; i < r.n; ++i) r.total += std::exp(r.logits[i] - r.most);
+  for (std::int64_t i = 0; i < r.n; ++i) r.total += std::exp((r.logits[i] - r.most) * r.scale);
 }
 
 }  // namespace rondo::reference
