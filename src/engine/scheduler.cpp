@@ -1,6 +1,7 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace rondo {
 
@@ -53,7 +54,8 @@ RoundPlan& Scheduler::plan_round() {
 }
 
 void Scheduler::free_place(Sequence& sequence) {
-  free_slots_.push_back(sequence.slot());
+  const auto at = std::ranges::lower_bound(free_slots_, sequence.slot(), std::greater());
+  free_slots_.insert(at, sequence.slot());
   blocks_.release(sequence.blocks());
 }
 

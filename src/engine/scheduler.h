@@ -57,7 +57,8 @@ class Scheduler {
   const ModelFacts facts_;
   const Tokenizer* tokenizer_;
   BlockPool blocks_;
-  std::vector<int> free_slots_;
+  std::vector<int>
+      free_slots_;  // falling: the lowest goes first, so that a row of requests walks through memory in order
   std::deque<Submission> waiting_;
   std::list<std::unique_ptr<Sequence>> running_;  // least recently served first
   RoundPlan plan_;

@@ -17,7 +17,7 @@ std::span<float> CpuModel::waiting_row(int slot_index, int index) const {
 // The oldest rows go, as many as make the head's cache begin at a whole selected block.
 void CpuModel::drop_oldest_waiting(int slot_index) {
   Slot& of = slot(slot_index);
-  int dropped = 1;
+  int dropped = kHeadBufferRows / 2;  // rows are moved up then and not with every token: parked streams pay for this
   while ((of.head_next + dropped) % index_block_ != 0) ++dropped;
   forget_waiting(slot_index, dropped);
   of.head_first = of.head_next;
