@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/random.h"
 #include "engine/draft_odds.h"
 #include "engine/round_costs.h"
@@ -74,14 +76,14 @@ TEST(RoundCosts, LiesBetweenTheTwoContextLengthsTimed) {
 
 TEST(RoundCosts, GivesThePlannerTheSameNumbers) {
   RoundCosts costs(facts(), tables());
-  const DraftCosts at = costs.at(400, 3);
+  const DraftCosts at = costs.at(400, 3, 3);
   EXPECT_DOUBLE_EQ(ms_at(at.verify_ms, 4), costs.verify_ms(400, 4));
   EXPECT_DOUBLE_EQ(ms_at(at.absorb_ms, 0), 0);
   EXPECT_EQ(at.max_rows, 16);
   EXPECT_EQ(at.levels_done, 0);
 }
 
-TEST(RoundCosts, OverheadIsAMovingAverageByStreamCountAndNeverBelowNothing) {
+TEST(RoundCosts, OverheadIsAMovingAverageByStreamCountThatLeavesSomeOfTheForward) {
   RoundCosts costs(facts(), tables());
   EXPECT_DOUBLE_EQ(costs.overhead_ms(2), 0);
   costs.see_round(2, 10, 14);
@@ -90,7 +92,7 @@ TEST(RoundCosts, OverheadIsAMovingAverageByStreamCountAndNeverBelowNothing) {
   EXPECT_DOUBLE_EQ(costs.overhead_ms(2), 5);
   EXPECT_DOUBLE_EQ(costs.overhead_ms(3), 0);
   costs.see_round(1, 10, 2);
-  EXPECT_DOUBLE_EQ(costs.at(0, 1).overhead_ms, 0);
+  EXPECT_DOUBLE_EQ(costs.at(0, 1, 1).overhead_ms, std::max(-8.0, -0.9 * costs.verify_ms(0, 1)));
   costs.see_round(500, 1, 2);  // more streams than there are averages
   EXPECT_DOUBLE_EQ(costs.overhead_ms(64), 1);
 }
@@ -101,7 +103,7 @@ TEST(RoundCosts, UnpricedRowsAndPassesAllCostTheSame) {
   EXPECT_NEAR(costs.verify_ms(0, 3) - costs.verify_ms(0, 2), costs.verify_ms(900, 12) - costs.verify_ms(900, 11), 1e-9);
   EXPECT_DOUBLE_EQ(costs.absorb_ms(1), costs.absorb_ms(60));
   EXPECT_DOUBLE_EQ(costs.level_ms(1), costs.level_ms(4));
-  EXPECT_EQ(costs.at(0, 1).max_rows, 16);
+  EXPECT_EQ(costs.at(0, 1, 1).max_rows, 16);
 }
 
 }  // namespace
