@@ -92,8 +92,6 @@ class SpoiledWindows : public FaultyModel {
   using FaultyModel::FaultyModel;
   Verified verify(std::span<const Window> windows) override {
     windows_.assign(windows.begin(), windows.end());
-    draw_.clear();
-    draw_.reserve(windows.size());
     spoil();
     return inner_.verify(windows_);
   }
@@ -101,7 +99,6 @@ class SpoiledWindows : public FaultyModel {
  protected:
   virtual void spoil() = 0;
   std::vector<Window> windows_;
-  std::vector<DrawSettings> draw_;
 };
 
 class NeighbourBlocks final : public SpoiledWindows {
@@ -125,16 +122,22 @@ class NeighbourBlocks final : public SpoiledWindows {
 
 class NoiseKey final : public SpoiledWindows {
  public:
-  using SpoiledWindows::SpoiledWindows;
+  explicit NoiseKey(Model& inner) : SpoiledWindows(inner), draw_(static_cast<std::size_t>(inner.facts().max_streams)) {
+    for (DrawSettings& each : draw_) each.bias.reserve(16);  // so that the fault is not seen by the memory it takes
+  }
   void spoil() override {
     for (Window& window : windows_) {
       if (num_drafts(window) == 0) continue;
-      draw_.push_back(*window.draw);
-      ++draw_.back().seed;
-      window.draw = &draw_.back();
+      DrawSettings& own = draw_[static_cast<std::size_t>(window.slot)];
+      own = *window.draw;
+      ++own.seed;
+      window.draw = &own;
       ++strikes_;
     }
   }
+
+ private:
+  std::vector<DrawSettings> draw_;  // [slots]
 };
 
 class ForgottenPenalty final : public SpoiledWindows {
@@ -215,30 +218,35 @@ class RejectedRow final : public ShiftedSlots {
 class DirtySlot final : public ShiftedSlots {
  public:
   explicit DirtySlot(Model& inner)
-      : ShiftedSlots(inner), was_used_(static_cast<std::size_t>(inner.facts().max_streams)) {}
+      : ShiftedSlots(inner),
+        left_over_(static_cast<std::size_t>(inner.facts().max_streams), kNone),
+        last_(left_over_) {}
   void prefill(std::span<const Slice> slices) override {
-    for (const Slice& slice : slices) leave_behind(slice.slot, slice.start_pos, slice.blocks);
+    for (const Slice& slice : slices) begin(slice.slot, slice.start_pos, slice.ids.back(), slice.blocks);
     ShiftedSlots::prefill(slices);
   }
   Verified verify(std::span<const Window> windows) override {
-    for (const Window& window : windows) leave_behind(window.slot, window.start_pos, window.blocks);
+    for (const Window& window : windows) begin(window.slot, window.start_pos, window.ids.back(), window.blocks);
     return ShiftedSlots::verify(windows);
   }
   void release(int slot) override {
     ShiftedSlots::release(slot);
-    was_used_[static_cast<std::size_t>(slot)] = true;
+    left_over_[static_cast<std::size_t>(slot)] = last_[static_cast<std::size_t>(slot)];
   }
 
  private:
-  void leave_behind(int slot, int start_pos, std::span<const std::int32_t> blocks) {
-    if (start_pos != 0 || !was_used_[static_cast<std::size_t>(slot)]) return;
-    static constexpr std::int32_t kLeftOver = 5;
-    const Slice row{.slot = slot, .start_pos = 0, .ids = {&kLeftOver, 1}, .blocks = blocks, .feeds_head = false};
+  static constexpr std::int32_t kNone = -1;
+  void begin(int slot, int start_pos, std::int32_t last_id, std::span<const std::int32_t> blocks) {
+    const std::int32_t left_over = left_over_[static_cast<std::size_t>(slot)];
+    last_[static_cast<std::size_t>(slot)] = last_id;
+    if (start_pos != 0 || left_over == kNone) return;
+    const Slice row{.slot = slot, .start_pos = 0, .ids = {&left_over, 1}, .blocks = blocks, .feeds_head = false};
     inner_.prefill({&row, 1});
     shift(slot) = 1;
     ++strikes_;
   }
-  std::vector<bool> was_used_;  // [slots]
+  std::vector<std::int32_t> left_over_;  // [slots] the last id of the sequence before
+  std::vector<std::int32_t> last_;       // [slots] the last id of this one
 };
 
 class SliceBorder final : public FaultyModel {
@@ -261,6 +269,34 @@ class SliceBorder final : public FaultyModel {
  private:
   std::vector<Slice> slices_;
   std::vector<std::vector<std::int32_t>> ids_;
+};
+
+// A row of the head reads the draft that was rejected after it, where it should read the token drawn instead.
+class StaleHead final : public FaultyModel {
+ public:
+  explicit StaleHead(Model& inner) : FaultyModel(inner), open_(static_cast<std::size_t>(inner.facts().max_streams)) {
+    for (auto& ids : open_) ids.reserve(static_cast<std::size_t>(inner.facts().max_rows));
+  }
+  Verified verify(std::span<const Window> windows) override {
+    for (const Window& window : windows)
+      open_[static_cast<std::size_t>(window.slot)].assign(window.ids.begin(), window.ids.end());
+    return inner_.verify(windows);
+  }
+  void commit(std::span<const Kept> kept) override {
+    kept_.assign(kept.begin(), kept.end());
+    for (Kept& each : kept_) {
+      const auto& ids = open_[static_cast<std::size_t>(each.slot)];
+      const auto rows = static_cast<std::size_t>(each.rows);
+      if (!each.feeds_head || rows == ids.size() || ids[rows] == each.next_token) continue;
+      each.next_token = ids[rows];
+      ++strikes_;
+    }
+    inner_.commit(kept_);
+  }
+
+ private:
+  std::vector<std::vector<std::int32_t>> open_;  // [slots] the ids of the open window
+  std::vector<Kept> kept_;
 };
 
 // A fault in what the head drafts for several streams at once.
@@ -320,7 +356,8 @@ constexpr Plant kPlants[] = {
     {"neighbour-blocks", "in every third shared forward, two windows have each other's block tables", false,
      make<NeighbourBlocks>},
     {"slice-border", "each slice of a prompt but the first begins with a wrong token", false, make<SliceBorder>},
-    {"dirty-slot", "a sequence on a used slot has a leftover row before its own", false, make<DirtySlot>},
+    {"dirty-slot", "a sequence on a used slot has the last row of the one before it ahead of its own", false,
+     make<DirtySlot>},
     {"unverified-draft", "the first draft of each window is accepted unverified", true, make<UnverifiedDraft>},
     {"late-token", "the token after a window's last draft is the one after the draft before it", true, make<LateToken>},
     {"lost-row", "once a sequence, the last draft kept is missing from its state and caches", true, make<LostRow>},
@@ -330,6 +367,7 @@ constexpr Plant kPlants[] = {
      make<ForgottenPenalty>},
     {"neighbour-draft", "in a head pass of several streams, the first two get each other's draft", true,
      make<NeighbourDraft>},
+    {"stale-head", "the head reads a rejected draft where the token drawn instead should be", true, make<StaleHead>},
     {"head-bit", "in a head pass of several streams, a draft's probability is off by its last bit", true,
      make<HeadBit>},
     {"growing-memory", "every forward keeps 256 bytes", false, make<GrowingMemory>},

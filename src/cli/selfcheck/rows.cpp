@@ -264,7 +264,8 @@ int drafting_order(int trial, int place) { return (place * 3 + trial) % kHeadStr
 
 }  // namespace
 
-// The drafts of all the sequences, each with its own number of rows waiting, from shared passes.
+// The drafts of all the sequences, each with its own number of rows waiting (from windows that held rejected drafts
+// too), from shared passes.
 std::vector<RowChecks::Chain> RowChecks::chains_together(int trial) {
   std::vector<DraftStream> streams;
   for (int place = 0; place < kHeadStreams; ++place) {
@@ -272,8 +273,9 @@ std::vector<RowChecks::Chain> RowChecks::chains_together(int trial) {
     restart(sequence);
     prefill(sequence, 0, kHeadPrompt, true);
     for (int done = 0; done < waiting;) {
-      const int rows = std::min(waiting - done, kMostRows);
-      run({{.sequence = sequence, .begin = kHeadPrompt + done, .certain = 1, .right = rows - 1}}, true);
+      const int wrong = below(3, 60 + trial, sequence * kHeadRows + done);
+      const int rows = std::min(waiting - done, kMostRows - wrong);
+      run({{.sequence = sequence, .begin = kHeadPrompt + done, .certain = 1, .right = rows - 1, .wrong = wrong}}, true);
       done += rows;
     }
     streams.push_back(drafting(sequence, kHeadPrompt + waiting));

@@ -24,9 +24,12 @@ class TextChecks {
  public:
   explicit TextChecks(const Subject& subject);
 
+  // Every request once on slots that nobody has used, for again() to hold its texts to: before any other check.
+  void begin_fresh();
+
   void together(Tally& tally);  // 1 .. 16 streams at once, joining, ending and being cancelled; no drafts
   void drafted(Tally& tally);   // depths 1 .. 8, all streams at once and one by itself
-  void again(Tally& tally);     // the first requests once more, on slots that many have used
+  void again(Tally& tally);     // texts on slots that many have used, against those on fresh ones
   void memory(Tally& tally);    // rounds after which no more memory is held than before
 
  private:
@@ -43,7 +46,7 @@ class TextChecks {
 
   const Subject& subject_;
   std::vector<std::int32_t> end_id_;  // [requests] the id that ends a reply, -1 = none
-  std::vector<Text> alone_;           // [requests], once asked for
+  std::vector<Text> fresh_, alone_;   // [requests]; alone_ once asked for
 };
 
 }  // namespace rondo
