@@ -6,17 +6,13 @@
 
 namespace rondo {
 
-namespace {
-
-double at(std::span<const double> ms, int index) {
+double ms_at(std::span<const double> ms, int index) {
   if (ms.empty()) return 0;
   const auto last = static_cast<int>(ms.size()) - 1;
   if (index <= last) return ms[static_cast<std::size_t>(index)];
   const double slope = last >= 2 ? ms[static_cast<std::size_t>(last)] - ms[static_cast<std::size_t>(last - 1)] : 0;
   return ms[static_cast<std::size_t>(last)] + slope * (index - last);
 }
-
-}  // namespace
 
 void DraftBudget::reserve(int max_streams, int max_depth) {
   const auto streams = static_cast<std::size_t>(max_streams), depth = static_cast<std::size_t>(max_depth);
@@ -72,10 +68,10 @@ void DraftBudget::walk(const DraftCosts& costs, std::span<const StreamOdds> stre
     } else if (slot.depth == 1) {
       absorbed += streams[static_cast<std::size_t>(slot.stream)].absorb_rows;
     } else {
-      levels_ms += at(costs.level_ms, on_level) - (on_level > 1 ? at(costs.level_ms, on_level - 1) : 0);
+      levels_ms += ms_at(costs.level_ms, on_level) - (on_level > 1 ? ms_at(costs.level_ms, on_level - 1) : 0);
     }
     ++taken;
-    const double cost = at(costs.verify_ms, rows) + costs.overhead_ms + at(costs.absorb_ms, absorbed) + levels_ms;
+    const double cost = ms_at(costs.verify_ms, rows) + costs.overhead_ms + ms_at(costs.absorb_ms, absorbed) + levels_ms;
     if (tokens * best.cost > best.tokens * cost) best = {tokens, cost, pass, cap, taken};
   }
 }
@@ -86,11 +82,11 @@ double DraftBudget::plan(const DraftCosts& costs, std::span<const StreamOdds> st
   if (streams.empty()) return 0;
   int certain = 0;
   for (const StreamOdds& stream : streams) certain += stream.certain_rows;
-  Best best{static_cast<double>(certain), at(costs.verify_ms, certain) + costs.overhead_ms, 0, 0, 0};
+  Best best{static_cast<double>(certain), ms_at(costs.verify_ms, certain) + costs.overhead_ms, 0, 0, 0};
   sort_slots(streams);
   const auto num_streams = static_cast<int>(streams.size());
   const double one_more_ms =
-      num_streams > 1 ? (at(costs.level_ms, num_streams) - at(costs.level_ms, 1)) / (num_streams - 1) : 0;
+      num_streams > 1 ? (ms_at(costs.level_ms, num_streams) - ms_at(costs.level_ms, 1)) / (num_streams - 1) : 0;
   float prices[2] = {0, 0};
   for (int pass = 0; pass < 2; ++pass) {
     if (pass == 1) prices[1] = static_cast<float>(best.tokens / best.cost * one_more_ms);

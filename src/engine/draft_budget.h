@@ -20,7 +20,10 @@
 
 namespace rondo {
 
-// Times in milliseconds, indexed by what they are for; an index past the end goes on with the last slope.
+// ms[index]; past the end it goes on with the last slope, and an empty table is free.
+double ms_at(std::span<const double> ms, int index);
+
+// Times in milliseconds, indexed by what they are for, read by ms_at.
 struct DraftCosts {
   std::span<const double> verify_ms;  // [rows]; verify_ms[0] is not used
   std::span<const double> absorb_ms;  // [rows]; empty = free

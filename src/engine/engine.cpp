@@ -77,8 +77,10 @@ Result<RequestId> Engine::submit(Request request, std::shared_ptr<EventSink> sin
     return failure(ErrorCode::QueueFull, fmt::format("{} requests are waiting already", s.options.max_queued));
   }
   const RequestId id{s.next_id.fetch_add(1)};
+  if (!s.inbox.post({id, Submission{id, std::move(request), std::move(sink), s.clock.now()}})) {
+    return failure(ErrorCode::Unavailable, "the engine has stopped");
+  }
   ++s.requests;
-  s.inbox.post({id, Submission{id, std::move(request), std::move(sink), s.clock.now()}});
   return id;
 }
 
@@ -111,7 +113,7 @@ void Engine::run(std::stop_token stop) {
   }
   s.stopped = true;
   const Error stopping{ErrorCode::Unavailable, "the server is stopping"};
-  for (const InboxMessage& message : s.inbox.take()) {
+  for (const InboxMessage& message : s.inbox.close()) {
     if (message.submission) message.submission->sink->on_failed(stopping);
   }
   s.scheduler.fail_all(stopping);

@@ -4,16 +4,24 @@
 
 namespace rondo {
 
-void Inbox::post(InboxMessage message) {
+bool Inbox::post(InboxMessage message) {
   {
     const std::lock_guard lock(mutex_);
+    if (closed_) return false;
     messages_.push_back(std::move(message));
   }
   posted_.notify_one();
+  return true;
 }
 
 std::vector<InboxMessage> Inbox::take() {
   const std::lock_guard lock(mutex_);
+  return std::exchange(messages_, {});
+}
+
+std::vector<InboxMessage> Inbox::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
   return std::exchange(messages_, {});
 }
 

@@ -29,15 +29,17 @@ struct InboxMessage {
 
 class Inbox {
  public:
-  void post(InboxMessage message);
+  bool post(InboxMessage message);  // false once closed: the message is not taken
   std::vector<InboxMessage> take();
+  std::vector<InboxMessage> close();  // the last take: nothing can be posted after it
   // Until something is posted, `stop` is requested or the time is up.
   void wait(const std::stop_token& stop, std::chrono::milliseconds at_most);
 
  private:
   std::mutex mutex_;
   std::condition_variable_any posted_;
-  std::vector<InboxMessage> messages_;
+  std::vector<InboxMessage> messages_;  // under mutex_
+  bool closed_ = false;                 // under mutex_
 };
 
 }  // namespace rondo

@@ -12,11 +12,6 @@ constexpr double kNew = 0.1;  // weight of the newest round in the moving averag
 // one stream, few for many.
 constexpr double kUnpricedRow = 0.1, kUnpricedPass = 0.1;
 
-double read(const std::vector<double>& ms, int index) {
-  if (ms.empty()) return 0;
-  return ms[static_cast<std::size_t>(std::clamp(index, 0, static_cast<int>(ms.size()) - 1))];
-}
-
 }  // namespace
 
 RoundCosts::RoundCosts(const ModelFacts& facts, CostTables tables)
@@ -37,12 +32,12 @@ RoundCosts::RoundCosts(const ModelFacts& facts, CostTables tables)
 double RoundCosts::verify_ms(double mean_context, int rows) const {
   const double span = tables_.context_tokens[1] - tables_.context_tokens[0];
   const double part = span > 0 ? std::clamp((mean_context - tables_.context_tokens[0]) / span, 0.0, 1.0) : 0.0;
-  const double low = read(tables_.verify_ms[0], rows), high = read(tables_.verify_ms[1], rows);
+  const double low = ms_at(tables_.verify_ms[0], rows), high = ms_at(tables_.verify_ms[1], rows);
   return low + (high - low) * part;
 }
 
-double RoundCosts::absorb_ms(int rows) const { return rows == 0 ? 0 : read(tables_.absorb_ms, rows); }
-double RoundCosts::level_ms(int streams) const { return streams == 0 ? 0 : read(tables_.level_ms, streams); }
+double RoundCosts::absorb_ms(int rows) const { return rows == 0 ? 0 : ms_at(tables_.absorb_ms, rows); }
+double RoundCosts::level_ms(int streams) const { return streams == 0 ? 0 : ms_at(tables_.level_ms, streams); }
 
 DraftCosts RoundCosts::at(double mean_context, int streams) {
   for (std::size_t rows = 0; rows < verify_.size(); ++rows)

@@ -19,13 +19,19 @@ void CpuModel::drop_oldest_waiting(int slot_index) {
   Slot& of = slot(slot_index);
   int dropped = 1;
   while ((of.head_next + dropped) % index_block_ != 0) ++dropped;
-  CHECK(dropped <= static_cast<int>(of.waiting_ids.size()));
-  const auto rest = static_cast<int>(of.waiting_ids.size()) - dropped;
-  for (int i = 0; i < rest; ++i)
-    std::ranges::copy(waiting_row(slot_index, i + dropped), waiting_row(slot_index, i).begin());
-  of.waiting_ids.erase(of.waiting_ids.begin(), of.waiting_ids.begin() + dropped);
-  of.head_next += dropped;
+  forget_waiting(slot_index, dropped);
   of.head_first = of.head_next;
+}
+
+// The first `count` waiting rows wait no longer.
+void CpuModel::forget_waiting(int slot_index, int count) {
+  Slot& of = slot(slot_index);
+  CHECK(count <= static_cast<int>(of.waiting_ids.size()));
+  const auto rest = static_cast<int>(of.waiting_ids.size()) - count;
+  for (int i = 0; i < rest; ++i)
+    std::ranges::copy(waiting_row(slot_index, i + count), waiting_row(slot_index, i).begin());
+  of.waiting_ids.erase(of.waiting_ids.begin(), of.waiting_ids.begin() + count);
+  of.head_next += count;
 }
 
 void CpuModel::keep_waiting(int slot_index, std::span<const float> hidden, std::int32_t next_token) {
@@ -102,6 +108,7 @@ std::span<const Drawn> CpuModel::draft_first(std::span<const DraftStream> stream
   absorb_rows_.clear();
   for (const DraftStream& each : streams) {
     CHECK(slot(each.slot).open_rows == 0 && !slot(each.slot).waiting_ids.empty());
+    absorb_ahead(each);
     absorb_rows_.push_back(static_cast<int>(slot(each.slot).waiting_ids.size()));
   }
   split_into_groups(absorb_rows_, facts_.max_rows, group_ends_);
@@ -111,6 +118,22 @@ std::span<const Drawn> CpuModel::draft_first(std::span<const DraftStream> stream
     begin = static_cast<std::size_t>(end);
   }
   return std::span(drafts_).first(streams.size());
+}
+
+// More rows may wait than one pass has room for: all but the last max_rows of them are absorbed first, none drafted.
+void CpuModel::absorb_ahead(const DraftStream& stream) {
+  const Slot& of = slot(stream.slot);
+  const auto waiting = static_cast<int>(of.waiting_ids.size());
+  int absorbed = 0;
+  while (waiting - absorbed > facts_.max_rows) {
+    begin_head_batch();
+    for (int row = absorbed; row < absorbed + facts_.max_rows; ++row)
+      add_head_row(waiting_row(stream.slot, row), of.waiting_ids[static_cast<std::size_t>(row)]);
+    add_head_span(stream.slot, of.head_next + absorbed, facts_.max_rows, stream.blocks);
+    run_head_batch();
+    absorbed += facts_.max_rows;
+  }
+  if (absorbed > 0) forget_waiting(stream.slot, absorbed);
 }
 
 void CpuModel::absorb_group(std::span<const DraftStream> streams, std::size_t begin, std::size_t end) {

@@ -63,11 +63,13 @@ class CpuModel final : public Model {
   // cpu_head.cpp
   void keep_waiting(int slot_index, std::span<const float> hidden, std::int32_t next_token);
   void drop_oldest_waiting(int slot_index);
+  void forget_waiting(int slot_index, int count);
   void absorb_prompt(std::span<const Slice> slices);
   void begin_head_batch();
   void add_head_row(std::span<const float> hidden, std::int32_t id);
   void add_head_span(int slot_index, int start_pos, int count, std::span<const std::int32_t> blocks);
   void run_head_batch();
+  void absorb_ahead(const DraftStream& stream);
   void absorb_group(std::span<const DraftStream> streams, std::size_t begin, std::size_t end);
   void draw_drafts(std::span<const int> streams, std::span<const int> head_rows);
 

@@ -159,7 +159,7 @@ double nats_of(const std::vector<std::vector<std::int32_t>>& texts, Isa isa) {
   return nats;
 }
 
-#ifdef RONDO_SANITIZED
+#ifdef RONDO_FEWER_RUNS
 constexpr int kWindows = 2, kLength = 300;
 #else
 constexpr int kWindows = 20, kLength = 1024;

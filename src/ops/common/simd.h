@@ -173,6 +173,10 @@ inline float largest(F32 a) {
 
 #endif
 
+// Ask for the cache line at p, into the first or the second cache; any address will do, and nothing is read.
+inline void prefetch_near(const void* p) { __builtin_prefetch(p, 0, 3); }
+inline void prefetch_far(const void* p) { __builtin_prefetch(p, 0, 2); }
+
 inline float sum(F32 a) {
   float sums[4];
   sum4(a, a, a, a, sums);
@@ -180,9 +184,10 @@ inline float sum(F32 a) {
 }
 
 // e^x by 2^n times a polynomial on [-ln 2 / 2, ln 2 / 2] (Cephes' coefficients); about 2 units in the last place.
-// Saturates outside +-87.
+// Saturates outside +-87. x comes second in max and min, which give their second operand when one is NaN: so e^NaN is
+// NaN, not a small number that hides it.
 inline F32 exp(F32 x) {
-  x = min(max(x, all(-87.0F)), all(87.0F));
+  x = min(all(87.0F), max(all(-87.0F), x));
   const F32 n = round_even(x * all(1.44269504088896341F));
   F32 r = fma(n, all(-0.693359375F), x);
   r = fma(n, all(2.12194440e-4F), r);

@@ -32,7 +32,7 @@ struct DrawSettings {
   float min_p = 0;              // 0 = off
   float presence_penalty = 0;   // taken off a token that was generated at all
   float frequency_penalty = 0;  // taken off once for each time it was
-  std::vector<LogitBias> bias;
+  std::vector<LogitBias> bias = {};
   std::uint64_t seed = 0;
 
   bool has_penalties() const { return presence_penalty != 0 || frequency_penalty != 0; }

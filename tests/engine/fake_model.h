@@ -1,0 +1,120 @@
+// FakeModel: a model for tests of the engine. Its next token is a hash of the whole history as it reads it back, the
+// keyed position, the draw's settings, the penalties' view and the mask: any slip of position, rollback, row, block or
+// key changes the text. What the contract forbids is a CHECK.
+//
+// A history is kept twice, as real models do: in the cells of KV blocks, each stamped with who wrote it, and as a
+// running hash in the slot that moves with committed rows only. Every forward holds one against the other.
+#pragma once
+
+#include <map>
+
+#include "model/model.h"
+#include "tests/engine/fake_clock.h"
+
+namespace rondo::test {
+
+struct FakeOptions {
+  int context_tokens = 64;
+  int max_streams = 4;
+  int max_rows = 32;
+  int max_drafts = 8;
+  int block_tokens = 4;
+  int num_blocks = 0;        // 0: enough for every stream
+  int head_buffer_rows = 6;  // rows that wait for the head, at most
+  bool has_head = true;
+  double head_right = 0.8;             // on average; a draft's own chance is hashed around it
+  std::vector<std::int32_t> alphabet;  // the ids it draws from; empty: all
+  int vocab_size = 304;
+  CostTables costs;  // what its calls take on the clock; empty: a millisecond each
+};
+
+// Of one draw, all that may change it.
+struct FakeDraw {
+  std::uint64_t history;  // hash of every token up to the row's own
+  std::int64_t position;  // of the token drawn
+  const DrawSettings* settings;
+  std::span<const std::int32_t> generated, drafted;
+  TokenMask mask;
+};
+
+class FakeModel final : public Model {
+ public:
+  FakeModel(FakeOptions options, FakeClock& clock);
+
+  const ModelFacts& facts() const override { return facts_; }
+  const MemoryPlan& plan() const override { return plan_; }
+  void prefill(std::span<const Slice> slices) override;
+  Verified verify(std::span<const Window> windows) override;
+  void commit(std::span<const Kept> kept) override;
+  std::span<const Drawn> draft_first(std::span<const DraftStream> streams) override;
+  std::span<const Drawn> draft_next(std::span<const int> still_drafting) override;
+  int waiting_rows(int slot) const override {
+    return static_cast<int>(slots_[static_cast<std::size_t>(slot)].waiting.size());
+  }
+  void release(int slot) override;
+  CostTables time_costs(std::span<const std::int32_t>, double) override { return options_.costs; }
+
+  // The oracle, without slots or blocks.
+  static std::uint64_t next_history(std::uint64_t history, std::int32_t token);
+  std::int32_t drawn_token(const FakeDraw& draw) const;
+  static RowLogprobs logprobs_of(std::uint64_t history, std::int32_t chosen, int num_top);
+
+  int forwards = 0, head_passes = 0, windows_seen = 0;
+  int num_held_slots() const;        // slots with any row
+  bool plant_neighbour_row = false;  // a fault: every window reads its neighbour's running hash
+
+ private:
+  struct Cell {
+    int slot = -1;
+    std::uint64_t owner = 0;  // generation of the slot
+    int position = -1;
+    std::int32_t token = -1;
+  };
+  struct WaitingRow {
+    int position;
+    std::uint64_t history;  // stands for its hidden state
+    std::int32_t next_token;
+  };
+  struct Slot {
+    std::uint64_t generation = 1;
+    int next_pos = 0;
+    std::uint64_t history = 0;                // of the committed rows
+    std::vector<std::uint64_t> open_history;  // after each row of a window that awaits its commit
+    std::vector<std::int32_t> open_ids;
+    int open_certain = 0;
+    bool feeds_head = false, feeds_known = false;
+    std::vector<WaitingRow> waiting;
+    std::map<int, WaitingRow> head_cache;  // by position, what the head absorbed
+    int head_first = 0;
+    // the drafting pass
+    std::uint64_t draft_history = 0;
+    std::vector<std::int32_t> drafted;
+  };
+
+  Slot& slot(int index);
+  void begin_forward();
+  void run_rows(int slot_index, int start_pos, std::span<const std::int32_t> ids, std::span<const std::int32_t> blocks);
+  std::uint64_t read_back(int slot_index, std::span<const std::int32_t> blocks, int end);
+  Cell& cell(std::span<const std::int32_t> blocks, int position);
+  void set_feeds_head(Slot& of, bool feeds);
+  void keep_waiting(Slot& of, WaitingRow row);
+  Drawn guess(const DraftStream& stream, Slot& of);
+  double cost(const std::vector<double>& ms, int index) const;
+
+  FakeOptions options_;
+  FakeClock& clock_;
+  ModelFacts facts_;
+  MemoryPlan plan_;
+  std::vector<Slot> slots_;
+  std::vector<Cell> cells_;
+  std::vector<int> used_;  // slots of this forward
+  int rows_ = 0;
+  std::vector<std::uint64_t> row_history_;  // after each row of this forward
+  std::vector<std::int32_t> tokens_;
+  std::vector<RowLogprobs> logprobs_;
+  std::vector<DraftStream> drafting_;
+  std::vector<Drawn> drafts_;
+  std::vector<int> deepest_;  // streams that drafted at the last level
+};
+
+}  // namespace rondo::test

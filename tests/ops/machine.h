@@ -1,0 +1,45 @@
+// Machine: threads, an instruction set and scratch to run an op on; and the lists of instruction sets tests run over.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "device/stream.h"
+#include "tensor/arena.h"
+
+namespace rondo {
+
+inline void PrintTo(Isa isa, std::ostream* to) { *to << isa_name(isa); }  // gtest finds it by this name
+
+class Machine {
+ public:
+  explicit Machine(Isa isa, int threads = 1);
+
+  Stream& stream() { return stream_; }
+  Isa isa() const { return stream_.isa(); }
+  Scratch scratch();  // every bit set: what an op reads there and never wrote shows as NaN
+  std::size_t peak_bytes() const { return peak_bytes_; }
+
+ private:
+  ThreadPool pool_;
+  Stream stream_;
+  Buffer buffer_;
+  std::size_t peak_bytes_ = 0;
+};
+
+std::vector<Isa> kernel_isas();  // those of this machine that are compiled kernels
+std::vector<Isa> all_isas();     // and the reference
+inline std::string isa_label(const testing::TestParamInfo<Isa>& param) { return std::string(isa_name(param.param)); }
+
+}  // namespace rondo
+
+// A suite of tests over every compiled instruction set (Kernels), or over those and the reference (All).
+#define RONDO_ON_KERNELS(suite)                        \
+  class suite : public testing::TestWithParam<Isa> {}; \
+  INSTANTIATE_TEST_SUITE_P(Kernels, suite, testing::ValuesIn(kernel_isas()), isa_label)
+#define RONDO_ON_ALL(suite)                            \
+  class suite : public testing::TestWithParam<Isa> {}; \
+  INSTANTIATE_TEST_SUITE_P(All, suite, testing::ValuesIn(all_isas()), isa_label)

@@ -1,0 +1,279 @@
+#include "ops/moe/moe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tests/ops/row_law.h"
+
+namespace rondo {
+namespace {
+
+constexpr double kTolerance = 2e-5;
+
+RONDO_ON_ALL(MoeOn);
+
+struct Sizes {
+  int hidden, size, shared_size, experts, k;
+};
+constexpr Sizes kSizes[] = {{64, 32, 48, 16, 4}, {37, 21, 19, 12, 10}, {20, 5, 40, 7, 1}, {33, 17, 17, 4, 4}};
+
+// The weights of a mixture, and the views of them.
+class Mixture {
+ public:
+  explicit Mixture(Sizes s, bool normalise = true)
+      : router(random_bf16({s.experts, s.hidden}, 1)), shared_gate(random_bf16({1, s.hidden}, 2)) {
+    std::uint64_t seed = 10;
+    for (int e = 0; e <= s.experts; ++e) {  // the shared one last
+      const int size = e < s.experts ? s.size : s.shared_size;
+      for (int part = 0; part < 3; ++part) {
+        parts_.push_back(random_bf16(part < 2 ? Shape{size, s.hidden} : Shape{s.hidden, size}, ++seed));
+      }
+      experts_.push_back({parts_[parts_.size() - 3], parts_[parts_.size() - 2], parts_.back()});
+    }
+    weights = {
+        router,   std::span(experts_).first(static_cast<std::size_t>(s.experts)), experts_.back(), shared_gate, s.k,
+        normalise};
+  }
+  Array router, shared_gate;
+  MoeWeights weights;
+
+ private:
+  std::vector<Array> parts_;
+  std::vector<GatedMlpWeights> experts_;
+};
+
+double dot(Tensor weight, std::int64_t row, const std::vector<double>& x) {
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    sum += static_cast<double>(bf16_at(weight, row, static_cast<std::int64_t>(i))) * x[i];
+  return sum;
+}
+
+std::vector<double> naive_mlp(const GatedMlpWeights& w, const std::vector<double>& x) {
+  std::vector<double> act, out;
+  for (std::int64_t n = 0; n < w.gate.shape[0]; ++n) {
+    const double gate = dot(w.gate, n, x);
+    act.push_back(gate / (1 + std::exp(-gate)) * dot(w.up, n, x));
+  }
+  for (std::int64_t n = 0; n < w.down.shape[0]; ++n) out.push_back(dot(w.down, n, act));
+  return out;
+}
+
+std::vector<int> best_experts(const std::vector<double>& logits, int k) {
+  std::vector<int> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
+  });
+  order.resize(static_cast<std::size_t>(k));
+  return order;
+}
+
+std::vector<double> weights_of(const std::vector<double>& logits, const std::vector<int>& chosen, bool normalise) {
+  std::vector<double> out;
+  double total = 0;
+  for (const int e : chosen) out.push_back(std::exp(logits[static_cast<std::size_t>(e)]));
+  if (normalise) total = std::accumulate(out.begin(), out.end(), 0.0);
+  if (!normalise) {
+    for (const double each : logits) total += std::exp(each);
+  }
+  for (double& each : out) each /= total;
+  return out;
+}
+
+Array naive_mixture(const MoeWeights& w, Tensor x) {
+  Array out = Array::f32({x.rows(), x.width()});
+  for (int r = 0; r < x.rows(); ++r) {
+    const std::vector<double> in(x.f32() + r * x.width(), x.f32() + (r + 1) * x.width());
+    std::vector<double> logits;
+    for (std::size_t e = 0; e < w.experts.size(); ++e)
+      logits.push_back(dot(w.router, static_cast<std::int64_t>(e), in));
+    const auto chosen = best_experts(logits, w.experts_per_token);
+    const auto weights = weights_of(logits, chosen, w.normalise_topk);
+    std::vector<double> sum = naive_mlp(w.shared, in);
+    for (double& each : sum) each /= 1 + std::exp(-dot(w.shared_gate, 0, in));
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      const auto part = naive_mlp(w.experts[static_cast<std::size_t>(chosen[i])], in);
+      for (std::size_t d = 0; d < sum.size(); ++d) sum[d] += weights[i] * part[d];
+    }
+    std::copy(sum.begin(), sum.end(), out.row(r));
+  }
+  return out;
+}
+
+Array run_mixture(Machine& machine, const MoeWeights& w, Tensor x) {
+  Array out = Array::f32({x.rows(), x.width()});
+  mixture_of_experts(machine.stream(), w, x, machine.scratch(), out);
+  return out;
+}
+
+TEST_P(MoeOn, TheMixtureIsTheFormula) {
+  for (int threads = 1; threads <= 3; ++threads) {
+    Machine machine(GetParam(), threads);
+    for (const Sizes& size : kSizes) {
+      for (const bool normalise : {true, false}) {
+        const Mixture mixture(size, normalise);
+        for (const int rows : {1, 2, 9}) {
+          const Array x = random_f32({rows, size.hidden}, 5);
+          ASSERT_TRUE(close(run_mixture(machine, mixture.weights, x), naive_mixture(mixture.weights, x), kTolerance))
+              << size.hidden << ", rows " << rows;
+        }
+      }
+    }
+  }
+}
+
+// A router whose weight for expert e is 1 at hidden element e alone: the row says which experts it wants.
+const Mixture& steered() {
+  static const Mixture mixture = [] {
+    Mixture made({16, 24, 24, 16, 2});
+    auto* router = const_cast<BFloat16*>(made.router.tensor().bf16());
+    for (int i = 0; i < 16 * 16; ++i) router[i] = to_bfloat16(i % 17 == 0 ? 1.0F : 0.0F);
+    return made;
+  }();
+  return mixture;
+}
+
+Array rows_wanting(const std::vector<std::pair<int, int>>& experts) {
+  Array x = random_f32({static_cast<std::int64_t>(experts.size()), 16}, 6);
+  for (std::size_t r = 0; r < experts.size(); ++r) {
+    x.row(static_cast<std::int64_t>(r))[experts[r].first] = 5;
+    x.row(static_cast<std::int64_t>(r))[experts[r].second] = 4;
+  }
+  return x;
+}
+
+TEST_P(MoeOn, ManyRowsOfOneExpertAndAllExpertsDistinctAreTheFormula) {
+  Machine machine(GetParam(), 2);
+  const MoeWeights& w = steered().weights;
+  std::vector<std::pair<int, int>> same(40, {3, 11}), distinct, opposite;
+  for (int r = 0; r < 8; ++r) distinct.push_back({2 * r, 2 * r + 1});
+  for (int r = 0; r < 20; ++r) opposite.push_back(r % 2 == 0 ? std::pair{3, 11} : std::pair{11, 3});
+  for (const auto& wanted : {same, distinct, opposite, {{0, 15}}}) {
+    const Array x = rows_wanting(wanted);
+    EXPECT_TRUE(close(run_mixture(machine, w, x), naive_mixture(w, x), kTolerance)) << wanted.size() << " rows";
+  }
+}
+
+TEST_P(MoeOn, TheMixtureKeepsTheBitsOfARow) {
+  for (const Sizes& size : {kSizes[0], kSizes[1]}) {
+    const Mixture mixture(size);
+    const Array x = random_f32({kPopulation, size.hidden}, 5);
+    EXPECT_TRUE(rows_keep_their_bits(GetParam(), [&](Machine& machine, const std::vector<int>& rows) {
+      return run_mixture(machine, mixture.weights, rows_of(x, rows));
+    })) << size.hidden;
+  }
+}
+
+TEST_P(MoeOn, RowsOfOneExpertKeepTheirBits) {
+  const Array x = rows_wanting(std::vector<std::pair<int, int>>(kPopulation, {3, 11}));
+  EXPECT_TRUE(rows_keep_their_bits(GetParam(), [&](Machine& machine, const std::vector<int>& rows) {
+    return run_mixture(machine, steered().weights, rows_of(x, rows));
+  }));
+}
+
+TEST_P(MoeOn, TheGatedMlpIsTheFormulaAndKeepsTheBitsOfARow) {
+  const Mixture mixture({37, 53, 29, 2, 1});
+  for (const GatedMlpWeights& w : {mixture.weights.experts[0], mixture.weights.shared}) {
+    const Array x = random_f32({kPopulation, 37}, 5);
+    const auto run = [&](Machine& machine, const std::vector<int>& rows) {
+      Array out = Array::f32({static_cast<std::int64_t>(rows.size()), 37});
+      gated_mlp(machine.stream(), w, rows_of(x, rows), machine.scratch(), out);
+      return out;
+    };
+    EXPECT_TRUE(rows_keep_their_bits(GetParam(), run));
+    Machine machine(GetParam());
+    const Array got = run(machine, {0, 5, 63});
+    for (int i = 0; i < 3; ++i) {
+      const float* in = x.row(std::array{0, 5, 63}[static_cast<std::size_t>(i)]);
+      const auto want = naive_mlp(w, {in, in + 37});
+      EXPECT_TRUE(close(std::span(got.row(i), 37), std::vector<float>(want.begin(), want.end()), kTolerance));
+    }
+  }
+}
+
+struct Routed {
+  std::vector<int> chosen;
+  std::vector<float> weight;
+};
+Routed route_row(Machine& machine, const std::vector<float>& logits, int k, bool normalise) {
+  const Array in = Array::f32({1, static_cast<std::int64_t>(logits.size())});
+  std::copy(logits.begin(), logits.end(), in.f32());
+  const Array chosen(DType::I32, {1, k}), weight = Array::f32({1, k});
+  route(machine.stream(), in, normalise, chosen, weight);
+  return {{chosen.i32(), chosen.i32() + k}, {weight.f32(), weight.f32() + k}};
+}
+
+TEST_P(MoeOn, TheRouterBreaksTiesToTheLowerExpertBestFirst) {
+  Machine machine(GetParam());
+  EXPECT_EQ(route_row(machine, {1, 3, 3, 0, 3, 1}, 4, true).chosen, (std::vector{1, 2, 4, 0}));
+  EXPECT_EQ(route_row(machine, std::vector<float>(20, -2.5F), 3, true).chosen, (std::vector{0, 1, 2}));
+  EXPECT_EQ(route_row(machine, {0.0F, -0.0F, 0.0F}, 2, false).chosen, (std::vector{0, 1}));
+}
+
+TEST_P(MoeOn, TheRoutersWeightsAreTheSoftmax) {
+  Machine machine(GetParam());
+  for (const int experts : {1, 5, 16, 130}) {
+    for (const bool normalise : {true, false}) {
+      const Array logits = random_f32({1, experts}, 9, Values::Wild);
+      const std::vector<double> exact(logits.f32(), logits.f32() + experts);
+      const int k = std::min(experts, 8);
+      const Routed got = route_row(machine, logits.to_vector(), k, normalise);
+      EXPECT_EQ(got.chosen, best_experts(exact, k));
+      const auto want = weights_of(
+          [&] {
+            auto lowered = exact;
+            const double most = *std::max_element(exact.begin(), exact.end());
+            for (double& each : lowered) each -= most;
+            return lowered;
+          }(),
+          got.chosen, normalise);
+      EXPECT_TRUE(close(got.weight, std::vector<float>(want.begin(), want.end()), kTolerance));
+    }
+  }
+}
+
+TEST_P(MoeOn, TheRouterKeepsTheBitsOfARow) {
+  const Array logits = random_f32({kPopulation, 130}, 9);
+  EXPECT_TRUE(rows_keep_their_bits(GetParam(), [&](Machine& machine, const std::vector<int>& rows) {
+    const auto count = static_cast<std::int64_t>(rows.size());
+    const Array chosen(DType::I32, {count, 9}), weight = Array::f32({count, 9});
+    route(machine.stream(), rows_of(logits, rows), true, chosen, weight);
+    Array out = Array::f32({count, 18});
+    for (std::int64_t r = 0; r < count; ++r) {
+      std::copy_n(chosen.i32() + r * 9, 9, out.row(r));
+      std::copy_n(weight.row(r), 9, out.row(r) + 9);
+    }
+    return out;
+  }));
+}
+
+TEST(Moe, ADryRunAsksForTheScratchOfARealOne) {
+  const Mixture mixture(kSizes[0]);
+  const Array x = random_f32({9, kSizes[0].hidden}, 5), out = Array::f32(x.shape());
+  Machine machine(best_isa(), 2);
+  mixture_of_experts(machine.stream(), mixture.weights, x, machine.scratch(), out);
+  ThreadPool pool(2);
+  Stream dry = Stream::dry(pool);
+  std::size_t dry_bytes = 0;
+  mixture_of_experts(dry, mixture.weights, x, Scratch::counting(&dry_bytes), out);
+  EXPECT_EQ(dry_bytes, machine.peak_bytes());
+}
+
+// Planted controls: the inputs must see a row that gets its neighbour's experts, weights of the whole softmax where
+// the chosen ones' was meant, and a missing shared expert.
+TEST(Moe, ANeighboursExpertsAreSeen) {
+  const MoeWeights& w = steered().weights;
+  const Array x = rows_wanting({{3, 11}, {4, 11}}), exchanged = rows_wanting({{3, 11}, {5, 11}});
+  std::copy_n(x.row(1), 3, exchanged.row(1));
+  EXPECT_FALSE(close(naive_mixture(w, exchanged), naive_mixture(w, x), kTolerance));
+}
+TEST(Moe, WeightsNotNormalisedAreSeen) {
+  const Mixture yes(kSizes[0], true), no(kSizes[0], false);
+  const Array x = random_f32({2, kSizes[0].hidden}, 5);
+  EXPECT_FALSE(close(naive_mixture(no.weights, x), naive_mixture(yes.weights, x), kTolerance));
+}
+
+}  // namespace
+}  // namespace rondo
