@@ -8,6 +8,7 @@ namespace rondo {
 int serve_command(int argc, char** argv);
 int run_command(int argc, char** argv);
 int bench_command(int argc, char** argv);
+int selfcheck_command(int argc, char** argv);
 int inspect_command(int argc, char** argv);
 
 }  // namespace rondo

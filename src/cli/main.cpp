@@ -20,6 +20,8 @@ constexpr Command kCommands[] = {
     {"run", "run [MODEL] -p TEXT    one prompt, tokens as they come", run_command},
     {"bench", "bench [MODEL]          how fast it runs here, next to how fast this machine reads memory",
      bench_command},
+    {"selfcheck", "selfcheck [MODEL]      proves here that a reply depends on its own request alone",
+     selfcheck_command},
     {"inspect", "inspect MODEL          what a checkpoint holds, and what is wrong with it", inspect_command},
 };
 
