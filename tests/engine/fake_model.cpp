@@ -86,7 +86,6 @@ void FakeModel::run_rows(int slot_index, int start_pos, std::span<const std::int
   CHECK(rows_ <= options_.max_rows);
   std::uint64_t history = of.history;
   CHECK(read_back(slot_index, blocks, start_pos) == history);
-  if (plant_neighbour_row) history = slot((slot_index + 1) % options_.max_streams).history;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     CHECK(ids[i] >= 0 && ids[i] < options_.vocab_size);
     const int position = start_pos + static_cast<int>(i);
@@ -194,7 +193,8 @@ Verified FakeModel::verify(std::span<const Window> windows) {
     run_rows(window.slot, window.start_pos, window.ids, window.blocks);
     Slot& of = slot(window.slot);
     for (std::size_t draft = 0; draft <= drafts; ++draft) {
-      const std::uint64_t history = row_history_[first + certain - 1 + draft];
+      std::uint64_t history = row_history_[first + certain - 1 + draft];
+      if (plant_neighbour) history = stir(history, slot((window.slot + 1) % options_.max_streams).history);
       tokens_.push_back(drawn_token({.history = history,
                                      .position = window.start_pos + static_cast<std::int64_t>(certain + draft),
                                      .settings = window.draw,

@@ -61,8 +61,8 @@ class FakeModel final : public Model {
 
   int forwards = 0, head_passes = 0, windows_seen = 0;
   void set_head_right(double chance) { options_.head_right = chance; }
-  int num_held_slots() const;        // slots with any row
-  bool plant_neighbour_row = false;  // a fault: every window reads its neighbour's running hash
+  int num_held_slots() const;    // slots with any row
+  bool plant_neighbour = false;  // a fault: every draw hangs on the neighbouring slot, too
 
  private:
   struct Cell {
