@@ -9,6 +9,17 @@ namespace {
 
 constexpr double kTrialShare = 0.01;  // of a parked stream's time may go into trying its head again
 
+constexpr int kKeptRows = 4;        // about what a drafting stream's round leaves for the head to read
+constexpr int kBacklogRounds = 32;  // what waits beyond that, a prompt or a pause, is paid once and charged over these
+
+// Rows that a plan charges a stream for its absorb pass. Charged in full, a prompt's rows would keep every short reply
+// from its first draft, and the longer it waited the more rows there would be.
+int charged_rows(int waiting, int draft_limit, int max_drafts) {
+  const int backlog = std::max(0, waiting - kKeptRows);
+  const int rounds = draft_limit < max_drafts ? draft_limit : kBacklogRounds;  // near its end there are no more
+  return std::min(waiting, kKeptRows) + (backlog + rounds - 1) / std::max(1, rounds);
+}
+
 int certain_rows_of(const RoundRecord& record) {
   return std::accumulate(record.certain_rows.begin(), record.certain_rows.end(), 0);
 }
@@ -49,13 +60,13 @@ void Speculator::trim(RoundPlan& plan, RoundRecord& record) {
   const auto streams = static_cast<int>(odds_.size());
   record.draft_price = costs_.draft_price(streams);
   DraftCosts costs = costs_.at(record.mean_context, streams, certain_rows_of(record), record.draft_price);
-  costs.overhead_ms += record.draft_price * pass_ms_;
+  costs.overhead_ms += record.draft_price * charged_ms_;
   costs.levels_done = kMaxDepth;
   record.overhead_ms = costs.overhead_ms;
   record.drafts.resize(odds_.size());
   budget_.plan(costs, odds_, record.drafts);
   for (std::size_t i = 0; i < plan.windows.size(); ++i) plan.windows[i].drafts = record.drafts[i];
-  pass_ms_ = 0;
+  pass_ms_ = charged_ms_ = 0;
 }
 
 void Speculator::observe(Sequence& sequence, int verified, int kept) {
@@ -85,7 +96,8 @@ void Speculator::predict(std::span<Sequence* const> sequences, double round_ms) 
       survival[static_cast<std::size_t>(depth) - 1] = chance;
     }
     const int waiting = limit > 0 ? model_.waiting_rows(sequence.slot()) : 0;
-    odds_.push_back({.certain_rows = 1, .absorb_rows = waiting, .survival = survival});
+    odds_.push_back(
+        {.certain_rows = 1, .absorb_rows = charged_rows(waiting, limit, facts_.max_drafts), .survival = survival});
     if (limit == 0) continue;
     sequence.parked_ms += round_ms / n;
     // Parked long enough that one more try is at most a hundredth of its time: take the first draft for sure.
@@ -97,14 +109,14 @@ void Speculator::predict(std::span<Sequence* const> sequences, double round_ms) 
 void Speculator::plan(std::span<Sequence* const> sequences, int levels_done) {
   const auto streams = static_cast<int>(sequences.size());
   DraftCosts costs = costs_.at(mean_context(sequences), streams, streams);
-  costs.overhead_ms += costs_.draft_price(streams) * pass_ms_;
+  costs.overhead_ms += costs_.draft_price(streams) * charged_ms_;
   costs.levels_done = levels_done;
   drafts_.resize(odds_.size());
   budget_.plan(costs, odds_, drafts_);
 }
 
 void Speculator::draft(std::span<Sequence* const> sequences, double round_ms, RoundRecord& record) {
-  pass_ms_ = 0;
+  pass_ms_ = charged_ms_ = 0;
   for (Sequence* sequence : sequences) sequence->held.clear();
   if (!facts_.has_head || sequences.empty()) return;
   predict(sequences, round_ms);
@@ -136,10 +148,11 @@ void Speculator::draft(std::span<Sequence* const> sequences, double round_ms, Ro
 
 void Speculator::draft_first(std::span<Sequence* const> sequences) {
   streams_.clear();
-  int absorbed = 0;
+  int absorbed = 0, charged = 0;
   for (const std::size_t stream : drafting_) {
     const Sequence& sequence = *sequences[stream];
-    absorbed += odds_[stream].absorb_rows;
+    absorbed += model_.waiting_rows(sequence.slot());
+    charged += odds_[stream].absorb_rows;
     streams_.push_back({.slot = sequence.slot(),
                         .draw = &sequence.draw(),
                         .generated = sequence.generated(),
@@ -149,13 +162,16 @@ void Speculator::draft_first(std::span<Sequence* const> sequences) {
   const std::span<const Drawn> drawn = model_.draft_first(streams_);
   ++level_passes_;
   pass_ms_ += costs_.absorb_ms(absorbed);
+  charged_ms_ += costs_.absorb_ms(charged);
   for (std::size_t j = 0; j < drafting_.size(); ++j) take_draft(*sequences[drafting_[j]], drafting_[j], drawn[j]);
 }
 
 void Speculator::draft_level(std::span<Sequence* const> sequences) {
   const std::span<const Drawn> drawn = model_.draft_next(still_drafting_);
   ++level_passes_;
-  pass_ms_ += costs_.level_ms(static_cast<int>(still_drafting_.size()));
+  const double level_ms = costs_.level_ms(static_cast<int>(still_drafting_.size()));
+  pass_ms_ += level_ms;
+  charged_ms_ += level_ms;
   std::size_t next = 0;
   for (std::size_t j = 0; j < drafting_.size(); ++j) {
     Sequence& sequence = *sequences[drafting_[j]];

@@ -44,7 +44,8 @@ class Speculator {
   RoundCosts costs_;
   Calibration calibration_;
   DraftBudget budget_;
-  double pass_ms_ = 0;  // head passes of this round, as planned
+  double pass_ms_ = 0;     // head passes of this round, by the tables
+  double charged_ms_ = 0;  // the same, with an absorbed backlog charged over the rounds to come
   std::uint64_t level_passes_ = 0;
   // Room of one pass, [max_streams] each.
   std::vector<StreamOdds> odds_;
