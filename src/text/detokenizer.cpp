@@ -45,7 +45,7 @@ void Detokenizer::push(std::int32_t id, std::string& shown) {
 }
 
 std::string Detokenizer::finish() {
-  const std::string rest = replace_invalid_utf8(held_);
+  std::string rest = replace_invalid_utf8(held_);
   held_.clear();
   return rest;
 }

@@ -57,7 +57,7 @@ class Lexer {
   void name();
   void string();
   void operator_();
-  void escape(std::string_view body, std::size_t& i, std::string& out);
+  void escape(std::string_view body, std::size_t& i, std::string& out) const;
 
   std::string source_;
   std::size_t at_ = 0;
@@ -278,7 +278,7 @@ void Lexer::string() {
 }
 
 // A backslash at body[i]: Python's unicode-escape, which keeps the backslash of an escape it does not know.
-void Lexer::escape(std::string_view body, std::size_t& i, std::string& out) {
+void Lexer::escape(std::string_view body, std::size_t& i, std::string& out) const {
   const char c = i + 1 < body.size() ? body[i + 1] : '\\';
   i += 2;
   const auto code_point = [&](std::size_t num_digits) {

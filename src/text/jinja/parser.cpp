@@ -128,7 +128,7 @@ class Parser {
   ExprPtr dict();
   ExprPtr postfix(ExprPtr expr);
   ExprPtr filters_and_tests(ExprPtr expr);
-  ExprPtr subscript(ExprPtr expr);
+  ExprPtr subscript(ExprPtr object);
   ExprPtr subscribed();
   ExprPtr call(ExprPtr callee);
   std::unique_ptr<ArgList> arguments();

@@ -114,7 +114,7 @@ class Interpreter {
   Value eval(const Expr& expr, Scope& scope);
   Value eval_dict(const Expr& expr, Scope& scope);
   Value eval_items(const Expr& expr, Scope& scope);
-  Value eval_slice(const Value& object, const Expr& slice, Scope& scope);
+  Value eval_slice(const Value& object, const Expr& expr, Scope& scope);
   Value eval_call(const Expr& expr, Scope& scope, const Value* caller);
   Value eval_filter(const Expr& expr, Scope& scope, const Value* captured);
   Value eval_test(const Expr& expr, Scope& scope);
@@ -151,7 +151,7 @@ Value find_global(Heap& heap, std::string_view name);  // Missing when jinja2 ha
 Value find_attribute(Interpreter& in, const Value& object, std::string_view name);
 Value strip(Heap& heap, const Text& text, const Value& chars, bool left, bool right);
 Value replace(Heap& heap, const Text& text, const Text& from, const Text& to, std::int64_t count);
-Value map_case(Heap& heap, const Text& text, std::string_view mapping);  // upper, lower, title, capitalize, swapcase
+Value map_case(Heap& heap, const Text& text, std::string_view name);  // upper, lower, title, capitalize, swapcase
 std::vector<Value> split_lines(Heap& heap, const Text& text, bool keep_ends);
 const Text* escape_html(Heap& heap, const Text& text);  // itself when it is markup; the result is markup
 bool is_all_lower(const Text& text);
