@@ -17,13 +17,16 @@ constexpr std::int64_t kInputBytes = 256 * 1024;  // of x that stay near while a
 
 // A tile reads kColumns rows side by side, which the processor's own prefetcher takes for disorder (12 GB/s where one
 // row after the other gives 28). So while a tile is summed the next one is asked for in the order in which it lies in
-// memory: into the nearest cache where a tile fits there, else into the second. Best of several distances:
-// docs/performance.md, linear.
-constexpr std::int64_t kNearTile = 2048;    // k up to which two tiles share the nearest cache
-constexpr std::int64_t kAheadOfTile = 512;  // weights: 1 KiB
+// memory: into the nearest cache where two tiles and the tile's inputs fit there, else into the second. Best of several
+// distances: docs/performance.md, linear.
+constexpr std::int64_t kNearBytes = 24 * 1024;  // of a nearest cache of 32 KiB
+constexpr std::int64_t kAheadOfTile = 512;      // weights: 1 KiB
 
+template <int Rows>
 void ask_for(const std::uint16_t* next, std::int64_t k) {
-  if (k <= kNearTile) {
+  const std::int64_t bytes = k * (2 * kColumns * static_cast<std::int64_t>(sizeof(std::uint16_t)) +
+                                  Rows * static_cast<std::int64_t>(sizeof(float)));
+  if (bytes <= kNearBytes) {
     prefetch_near(next + kAheadOfTile);
   } else {
     prefetch_far(next);
@@ -52,7 +55,7 @@ void tile(const LinearRange& r, std::int64_t n, int first_row) {
     F32 low[kColumns], high[kColumns];
     for (int c = 0; c < kColumns; ++c) load_bf16_pair(w[c] + k, low[c], high[c]);
     const std::uint16_t* next = w[0] + kColumns * (r.k + k);
-    for (int c = 0; c < kColumns; ++c) ask_for(next + c * 2 * kLanes, r.k);
+    for (int c = 0; c < kColumns; ++c) ask_for<Rows>(next + c * 2 * kLanes, r.k);
     for (int m = 0; m < Rows; ++m) {
       const F32 x_low = load(x[m] + k);
       for (int c = 0; c < kColumns; ++c) sums[m][c] = fma(low[c], x_low, sums[m][c]);
