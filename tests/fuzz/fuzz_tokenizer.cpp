@@ -21,7 +21,7 @@ void check_reply(const Tokenizer& tokenizer, const std::vector<std::int32_t>& id
   rondo::Detokenizer detokenizer(tokenizer, false);
   for (const std::int32_t id : ids) {
     CHECK(id >= 0 && id < tokenizer.vocab_size());
-    text += detokenizer.push(id);
+    detokenizer.push(id, text);
   }
   text += detokenizer.finish();
   CHECK(text == rondo::replace_invalid_utf8(tokenizer.decode(ids, false)));
