@@ -4,12 +4,15 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
 #include "device/memory.h"
 
 namespace rondo {
 
 namespace {
+
+constexpr int kPasses = 15;
 
 // Eight sums side by side, so that the additions wait for memory and not for each other.
 std::uint64_t sum_words(const std::uint64_t* words, std::size_t n) {
@@ -29,8 +32,8 @@ Result<double> measure_read_rate(ThreadPool& pool, std::size_t size_bytes) {
   const auto* words = reinterpret_cast<const std::uint64_t*>(buffer.data());
   const std::size_t num_words = size_bytes / sizeof(std::uint64_t);
   std::atomic<std::uint64_t> total{0};  // used, so that no read can be left out
-  double best = 0;
-  for (int pass = 0; pass < 5; ++pass) {
+  std::vector<double> rates;
+  for (int pass = 0; pass < kPasses; ++pass) {
     const auto begin = std::chrono::steady_clock::now();
     const auto parts = static_cast<std::size_t>(pool.num_threads());
     pool.run(pool.num_threads(), [&](int part) {
@@ -38,9 +41,10 @@ Result<double> measure_read_rate(ThreadPool& pool, std::size_t size_bytes) {
       total += sum_words(words + each * static_cast<std::size_t>(part), each);
     });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    best = std::max(best, static_cast<double>(size_bytes) / seconds.count());
+    rates.push_back(static_cast<double>(size_bytes) / seconds.count());
   }
-  return total == 0 ? best : 0;  // the buffer is all zeros
+  std::sort(rates.begin(), rates.end());
+  return total == 0 ? rates[rates.size() / 2] : 0;  // the buffer is all zeros
 }
 
 }  // namespace rondo

@@ -8,7 +8,7 @@
 
 namespace rondo {
 
-// Bytes a second over `size_bytes` of touched memory, the best of a few passes.
+// Bytes a second over `size_bytes` of touched memory, the median of several passes.
 Result<double> measure_read_rate(ThreadPool& pool, std::size_t size_bytes);
 
 }  // namespace rondo
