@@ -89,6 +89,12 @@ Result<Loaded> load(const LoadOptions& options) {
   Loaded loaded;
   TRY(Checkpoint checkpoint, Checkpoint::open(folder));
   loaded.checkpoint = std::make_unique<Checkpoint>(std::move(checkpoint));
+  if (!loaded.checkpoint->has_tokenizer()) {
+    return failure(ErrorCode::NotFound,
+                   fmt::format("{}: no tokenizer.json, so it has no text to read or write; inspect and "
+                               "selfcheck work without one",
+                               folder));
+  }
   TRY(Tokenizer tokenizer, Tokenizer::open(folder));
   loaded.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
   if (options.chat_template == LoadOptions::Template::Needed) {
