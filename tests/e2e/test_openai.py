@@ -86,7 +86,7 @@ class OpenAiClient(unittest.TestCase):
         self.assertGreater(usage.prompt_tokens, 0)
         self.assertLessEqual(usage.completion_tokens, 24)
         self.assertEqual(usage.prompt_tokens_details.cached_tokens, 0)
-        self.assertEqual(usage.completion_tokens_details.accepted_prediction_tokens, 0)
+        self.assertEqual(usage.completion_tokens_details.accepted_prediction_tokens, reply.rondo["accepted"])
         self.assertRegex(reply.rondo["token_sha"], "^[0-9a-f]{64}$")
         self.assertRegex(reply.rondo["arithmetic"], "^cpu/")
 
@@ -104,7 +104,7 @@ class OpenAiClient(unittest.TestCase):
                 self.assertEqual(chunks[-1].choices, [])
                 self.assertEqual(chunks[-1].usage, whole.usage)
                 self.assertEqual(chunks[-1].rondo["token_sha"], whole.rondo["token_sha"])
-                self.assertGreater(len(deltas), 3, "the text came in pieces")
+                self.assertGreater(len(deltas), 1, "the text came in pieces")
 
     def test_a_seed_repeats_its_reply_and_another_does_not(self):
         one, again, other = (self.chat(temperature=1.5, seed=seed, max_tokens=40, extra_body={"ignore_eos": True})
