@@ -94,7 +94,9 @@ class OpenAiClient(unittest.TestCase):
         for fields in ({}, {"temperature": 1.0, "seed": 7}, {"extra_body": {"chat_template_kwargs": {"enable_thinking": True}}}):
             with self.subTest(fields):
                 whole = self.chat(**fields)
-                chunks = list(self.chat(stream=True, stream_options={"include_usage": True}, **fields))
+                # Undrafted, a reply comes in pieces and its counters are the same each time; the text is the drafted one's.
+                undrafted = {**fields, "extra_body": {**fields.get("extra_body", {}), "draft": False}}
+                chunks = list(self.chat(stream=True, stream_options={"include_usage": True}, **undrafted))
                 deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
                 self.assertEqual(deltas[0].role, "assistant")
                 self.assertEqual("".join(delta.content or "" for delta in deltas), whole.choices[0].message.content)
@@ -102,10 +104,9 @@ class OpenAiClient(unittest.TestCase):
                 self.assertEqual(thought, getattr(whole.choices[0].message, "reasoning_content", None) or "")
                 self.assertEqual(chunks[-2].choices[0].finish_reason, whole.choices[0].finish_reason)
                 self.assertEqual(chunks[-1].choices, [])
-                for count in ("prompt_tokens", "completion_tokens", "total_tokens"):  # drafts kept may differ, the text may not
-                    self.assertEqual(getattr(chunks[-1].usage, count), getattr(whole.usage, count))
+                self.assertEqual(chunks[-1].usage, self.chat(**undrafted).usage)
                 self.assertEqual(chunks[-1].rondo["token_sha"], whole.rondo["token_sha"])
-                self.assertGreaterEqual(len(deltas), 1, "the text came")
+                self.assertGreater(len(deltas), 3, "the text came in pieces")
 
     def test_a_seed_repeats_its_reply_and_another_does_not(self):
         one, again, other = (self.chat(temperature=1.5, seed=seed, max_tokens=40, extra_body={"ignore_eos": True})
