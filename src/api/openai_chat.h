@@ -5,38 +5,23 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "api/error.h"
 #include "api/prompt_builder.h"
+#include "api/reply_settings.h"
 #include "api/served_model.h"
 #include "base/json.h"
 #include "engine/request.h"
 
 namespace rondo {
 
-enum class Delivery { Whole, Streamed };
-
-struct ChatRequest {
-  json::Object variables;         // of the chat template: messages, add_generation_prompt, chat_template_kwargs
-  std::optional<int> max_tokens;  // nullopt: as much as ServedModel and the window allow
-  DrawSettings draw;              // model defaults where the request is silent
-  std::int64_t seed = 0;          // as the reply returns it; draw.seed has the same bits
-  std::vector<std::string> stop_strings;
-  bool ignore_eos = false;
-  int max_draft_depth = Request{}.max_draft_depth;  // draft_depth, or 0 for draft: false
-  Delivery delivery = Delivery::Whole;
-  bool include_usage = false;  // in a streamed reply
+struct ChatRequest : ReplySettings {
+  json::Object variables;  // of the chat template: messages, add_generation_prompt, chat_template_kwargs
 };
 
 // fresh_seed: for a request that names none; 53 bits, so that every JSON reader keeps it.
 ApiResult<ChatRequest> parse_chat(std::string_view body, const ServedModel& model, std::int64_t fresh_seed);
-
-// TooLong with both numbers when prompt and reply cannot fit the window.
-ApiResult<Request> to_request(const ChatRequest& chat, BuiltPrompt prompt, const ServedModel& model);
 
 // parse_chat, the template and the tokenizer, to_request: what a worker thread does with a body.
 struct PreparedChat {

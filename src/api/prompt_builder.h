@@ -1,7 +1,10 @@
-// PromptBuilder: a conversation to prompt ids, by the model's own chat template and tokenizer.
+// PromptBuilder: conversations and texts to prompt ids, and ids to text, by the model's own template and tokenizer.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -20,6 +23,8 @@ class PromptBuilder {
   virtual ~PromptBuilder() = default;
   // `variables` are the template's globals (text/chat_template.h); a template that cannot render them says why.
   virtual Result<BuiltPrompt> build(const json::Object& variables) const = 0;
+  virtual std::vector<std::int32_t> encode(std::string_view text) const = 0;  // text may spell control tokens
+  virtual std::string decode(std::span<const std::int32_t> ids) const = 0;    // bytes, perhaps not whole UTF-8
 };
 
 }  // namespace rondo

@@ -13,6 +13,7 @@ namespace rondo {
 struct ServedModel {
   std::string name;
   std::vector<std::string> aliases;          // other names it answers to; "*" = any name
+  int vocab_size = 0;                        // token ids are 0 up to this
   int context_tokens = 0;                    // the window of one request: prompt and reply
   int max_tokens = 0;                        // of a reply whose request is silent (also bounded by the window)
   GenerationDefaults defaults;               // what a silent request gets, and the ids that end a reply

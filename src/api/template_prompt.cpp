@@ -17,4 +17,8 @@ Result<BuiltPrompt> TemplatePrompt::build(const json::Object& variables) const {
   return built;
 }
 
+std::vector<std::int32_t> TemplatePrompt::encode(std::string_view text) const { return tokenizer_->encode(text); }
+
+std::string TemplatePrompt::decode(std::span<const std::int32_t> ids) const { return tokenizer_->decode(ids, false); }
+
 }  // namespace rondo

@@ -14,6 +14,8 @@ class TemplatePrompt final : public PromptBuilder {
   TemplatePrompt(const ChatTemplate& chat_template, const Tokenizer& tokenizer)
       : chat_template_(&chat_template), tokenizer_(&tokenizer) {}
   Result<BuiltPrompt> build(const json::Object& variables) const override;
+  std::vector<std::int32_t> encode(std::string_view text) const override;
+  std::string decode(std::span<const std::int32_t> ids) const override;
 
  private:
   const ChatTemplate* chat_template_;

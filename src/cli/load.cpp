@@ -74,6 +74,7 @@ std::vector<std::int32_t> timing_text(const Tokenizer* tokenizer, int vocab_size
 ServedModel Loaded::served() const {
   ServedModel out;
   out.name = folder_name(checkpoint->folder());
+  out.vocab_size = model->facts().vocab_size;
   out.context_tokens = engine->context_tokens();
   out.max_tokens = out.context_tokens;
   out.defaults = checkpoint->generation_defaults();

@@ -168,7 +168,7 @@ Result<void> run_prompt(const RunOptions& options) {
   TRY(BuiltPrompt prompt, build_prompt(options, loaded));
   const bool starts_thinking = prompt.thinking;
   const ChatRequest chat = to_chat(options, model.defaults);
-  const ApiResult<Request> request = to_request(chat, std::move(prompt), model);
+  const ApiResult<Request> request = to_request(chat, std::move(prompt.ids), model, "--prompt");
   if (!request) return failure(request.error().code, request.error().message);
   Replies replies;
   TRY_VOID(loaded.engine->submit(*request, replies.sink()));

@@ -10,8 +10,9 @@
 #include <utility>
 
 #include "api/error.h"
+#include "api/openai_chat_reply.h"
 #include "api/openai_models.h"
-#include "server/chat_answer.h"
+#include "server/reply_answer.h"
 #include "server/routes.h"
 
 namespace rondo {
@@ -46,6 +47,14 @@ HttpReply answer_model(const ServedModel& model, const std::string& name) {
   return json_reply(http_status(found.error().code), render_openai_error(found.error()));
 }
 
+// Of the routes that make a reply of a body; null for the others.
+PrepareReply find_preparation(Route route) {
+  switch (route) {
+    case Route::Chat: return prepare_chat_reply;
+    default: return nullptr;
+  }
+}
+
 HttpReply answer_health(const ServerContext& context) {
   Health health = render_health(context.runner.status(), context.options.heartbeat_stale_ms);
   return json_reply(health.status, std::move(health.body));
@@ -70,14 +79,16 @@ void Connection::close() {
   wake_timer_.cancel();
 }
 
-void Connection::abandon_when_gone(std::shared_ptr<EventQueue> events) {
+void Connection::abandon_when_gone(std::vector<std::shared_ptr<EventQueue>> events) {
   events_ = std::move(events);
   abandons_when_gone_ = true;
   if (peer_closed_) close();
 }
 
 void Connection::wake() {
-  if (events_ && events_->has_overflowed()) close();
+  for (const std::shared_ptr<EventQueue>& events : events_) {
+    if (events->has_overflowed()) close();
+  }
   wake_timer_.cancel();
 }
 
@@ -246,15 +257,16 @@ awaitable<bool> Connection::serve_one() {
   }
   is_answering_ = false;
   abandons_when_gone_ = false;
-  events_.reset();
+  events_.clear();
   co_return !closed_ && stays() == Connected::KeepAlive;
 }
 
 awaitable<void> Connection::answer() {
   const RouteMatch match = find_route(request_.method, request_.target);
-  if (match.route == Route::Chat && is_json_type(request_.content_type)) {
+  const PrepareReply prepare = match.route ? find_preparation(*match.route) : nullptr;
+  if (prepare != nullptr && is_json_type(request_.content_type)) {
     std::string body = std::move(request_.body);
-    co_await answer_chat(*this, std::move(body));
+    co_await answer_with_reply(*this, prepare, std::move(body));
     co_return;
   }
   HttpReply reply = answer_at_once(match);

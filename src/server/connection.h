@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "server/event_queue.h"
 #include "server/http_message.h"
@@ -68,8 +69,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ServerContext& context() { return context_; }
   bool is_gone() const { return peer_closed_ || closed_; }
   // From here to the end of the reply a client that goes away closes the connection, and so does an overflow of
-  // `events`: both end a write that is stuck.
-  void abandon_when_gone(std::shared_ptr<EventQueue> events);
+  // any of `events`: both end a write that is stuck.
+  void abandon_when_gone(std::vector<std::shared_ptr<EventQueue>> events);
   std::function<void()> make_waker();  // callable from any thread, also after the connection is gone
   void wake();
 
@@ -91,7 +92,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<Arrival> receive(RequestReader& reader);
   boost::asio::awaitable<bool> serve_one();  // false: the connection is done
   boost::asio::awaitable<void> answer();
-  HttpReply answer_at_once(const RouteMatch& match) const;  // all but the chat itself
+  HttpReply answer_at_once(const RouteMatch& match) const;  // all that needs no worker
   boost::asio::awaitable<void> linger();
   Connected stays() const;
 
@@ -103,7 +104,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string received_;
   HttpRequest request_;  // the one being answered
   HttpRefusal refusal_;
-  std::shared_ptr<EventQueue> events_;
+  std::vector<std::shared_ptr<EventQueue>> events_;
   bool is_reading_ = false;
   bool is_writing_ = false;
   bool is_answering_ = false;

@@ -7,15 +7,17 @@ namespace rondo {
 void EventQueue::on_text(const TextEvent& event) {
   std::unique_lock lock(mutex_);
   if (waiting_.overflowed) return;
-  waiting_bytes_ += event.text.size() + event.ids.size() * sizeof(std::int32_t);
+  waiting_bytes_ += event.text.size() + event.ids.size_bytes() + event.logprobs.size_bytes();
   if (waiting_bytes_ > max_bytes_) {
     waiting_.text.reset();
     waiting_.overflowed = true;
     woken_ = false;  // the reader may be stuck in a write: it must hear of this though it was woken before
   } else {
     if (!waiting_.text) waiting_.text.emplace();
-    waiting_.text->text += event.text;
-    waiting_.text->ids.insert(waiting_.text->ids.end(), event.ids.begin(), event.ids.end());
+    Text& text = *waiting_.text;
+    text.text += event.text;
+    text.ids.insert(text.ids.end(), event.ids.begin(), event.ids.end());
+    text.logprobs.insert(text.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
   }
   note_and_wake(std::move(lock));
 }

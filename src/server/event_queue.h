@@ -28,7 +28,8 @@ class EventQueue final : public EventSink {
   struct Text {
     std::string text;
     std::vector<std::int32_t> ids;
-    TextEvent event() const { return {.text = text, .ids = ids, .logprobs = {}}; }
+    std::vector<RowLogprobs> logprobs;
+    TextEvent event() const { return {.text = text, .ids = ids, .logprobs = logprobs}; }
   };
   struct Taken {
     std::optional<Text> text;     // every text event since the last take, joined

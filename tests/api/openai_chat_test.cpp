@@ -15,6 +15,7 @@ ServedModel demo() {
   ServedModel model;
   model.name = "demo";
   model.aliases = {"gpt-4o"};
+  model.vocab_size = 50;
   model.context_tokens = 100;
   model.max_tokens = 40;
   model.defaults = {0.7F, 0.95F, 20, 0.0F, {7, 8}};
@@ -98,9 +99,13 @@ const RefusedCase kRefusedCases[] = {
     {R"("response_format":"text")", "response_format"},
     {R"("logprobs":true)", "logprobs"},
     {R"("top_logprobs":3)", "top_logprobs"},
-    {R"("logit_bias":{"5":1})", "logit_bias"},
-    {R"("presence_penalty":0.5)", "presence_penalty"},
-    {R"("frequency_penalty":-0.5)", "frequency_penalty"},
+    {R"("logit_bias":[])", "logit_bias"},
+    {R"("logit_bias":{"x":1})", "logit_bias"},
+    {R"("logit_bias":{"50":1})", "logit_bias"},
+    {R"("logit_bias":{"-1":1})", "logit_bias"},
+    {R"("logit_bias":{"5":101})", "logit_bias.5"},
+    {R"("presence_penalty":2.5)", "presence_penalty"},
+    {R"("frequency_penalty":"x")", "frequency_penalty"},
     {R"("repetition_penalty":1.1)", "repetition_penalty"},
     {R"("thinking_budget":10)", "thinking_budget"},
     {R"("reasoning_effort":"low")", "reasoning_effort"},
@@ -175,7 +180,25 @@ TEST(ParseChat, ReadsSampling) {
   EXPECT_EQ(chat.draw.top_p, 0.5F);
   EXPECT_EQ(chat.draw.top_k, 3);
   EXPECT_EQ(chat.draw.min_p, 0.25F);
+  EXPECT_EQ(chat.draw.presence_penalty, 0);
   EXPECT_EQ(chat.seed, std::numeric_limits<std::int64_t>::min());
+}
+
+TEST(ParseChat, ReadsPenaltiesAndBias) {
+  const ChatRequest chat =
+      accepted(body_with(R"("presence_penalty":0.5,"frequency_penalty":-1.5,"logit_bias":{"5":-100,"49":0.5})"));
+  EXPECT_EQ(chat.draw.presence_penalty, 0.5F);
+  EXPECT_EQ(chat.draw.frequency_penalty, -1.5F);
+  ASSERT_EQ(chat.draw.bias.size(), 2U);
+  EXPECT_EQ(chat.draw.bias[0].id, 5);
+  EXPECT_EQ(chat.draw.bias[0].bias, -100);
+  EXPECT_EQ(chat.draw.bias[1].id, 49);
+}
+
+TEST(ChoiceSeed, TheFirstOfManyIsTheOnlyOneOfOne) {
+  EXPECT_EQ(choice_seed(-5, 0), static_cast<std::uint64_t>(std::int64_t{-5}));
+  EXPECT_NE(choice_seed(-5, 1), choice_seed(-5, 0));
+  EXPECT_NE(choice_seed(-5, 1), choice_seed(-5, 2));
 }
 
 TEST(ParseChat, ReadsEitherNameOfMaxTokens) {
@@ -313,36 +336,40 @@ TEST(ParseChat, RefusesWhatIsNotAJsonObject) {
 
 // --- to the engine ---
 
-BuiltPrompt prompt_of(std::size_t num_tokens) { return {std::vector<std::int32_t>(num_tokens, 1), false}; }
+ApiResult<Request> to_engine(const ChatRequest& chat, std::size_t prompt_tokens) {
+  return to_request(chat, std::vector<std::int32_t>(prompt_tokens, 1), demo(), "messages");
+}
 
 TEST(ToRequest, GivesASilentRequestTheLesserOfTheLimitAndTheRoom) {
   const ChatRequest chat = accepted(body_with(""));
-  EXPECT_EQ(to_request(chat, prompt_of(10), demo())->max_tokens, 40);
-  EXPECT_EQ(to_request(chat, prompt_of(90), demo())->max_tokens, 10);
+  EXPECT_EQ(to_engine(chat, 10)->max_tokens, 40);
+  EXPECT_EQ(to_engine(chat, 90)->max_tokens, 10);
 }
 
 TEST(ToRequest, LetsARequestAskForMoreThanTheLimit) {
-  EXPECT_EQ(to_request(accepted(body_with(R"("max_tokens":90)")), prompt_of(10), demo())->max_tokens, 90);
+  EXPECT_EQ(to_engine(accepted(body_with(R"("max_tokens":90)")), 10)->max_tokens, 90);
 }
 
 TEST(ToRequest, RefusesWhatCannotFitWithBothNumbers) {
-  const auto asked = to_request(accepted(body_with(R"("max_tokens":91)")), prompt_of(10), demo());
+  const auto asked = to_engine(accepted(body_with(R"("max_tokens":91)")), 10);
   ASSERT_FALSE(asked.has_value());
   EXPECT_EQ(asked.error().code, ErrorCode::TooLong);
   EXPECT_NE(asked.error().message.find("101"), std::string::npos);
   EXPECT_NE(asked.error().message.find("100"), std::string::npos);
-  const auto full = to_request(accepted(body_with("")), prompt_of(100), demo());
+  const auto full = to_engine(accepted(body_with("")), 100);
   ASSERT_FALSE(full.has_value());
   EXPECT_NE(render_openai_error(full.error()).find(R"("code":"context_length_exceeded")"), std::string::npos);
 }
 
 TEST(ToRequest, EndsAtTheModelsEndTokensUnlessToldToIgnoreThem) {
-  EXPECT_EQ(to_request(accepted(body_with("")), prompt_of(1), demo())->end_ids, (std::vector<std::int32_t>{7, 8}));
-  EXPECT_TRUE(to_request(accepted(body_with(R"("ignore_eos":true)")), prompt_of(1), demo())->end_ids.empty());
+  EXPECT_EQ(to_engine(accepted(body_with("")), 1)->end_ids, (std::vector<std::int32_t>{7, 8}));
+  EXPECT_TRUE(to_engine(accepted(body_with(R"("ignore_eos":true)")), 1)->end_ids.empty());
 }
 
 class RaisingPrompt final : public PromptBuilder {
  public:
+  std::vector<std::int32_t> encode(std::string_view) const override { return {}; }
+  std::string decode(std::span<const std::int32_t>) const override { return ""; }
   Result<BuiltPrompt> build(const json::Object&) const override {
     return failure(ErrorCode::InvalidArgument, "unexpected message with role system");
   }

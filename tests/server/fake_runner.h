@@ -57,10 +57,13 @@ class FakeRunner final : public RequestRunner {
   EngineStatus status_;
 };
 
-// A prompt has as many ids as its last message's content has bytes. "RAISE" fails as a template does.
+// A prompt has as many ids as its last message's content has bytes. "RAISE" fails as a template does. A text's ids are
+// its bytes.
 class FakePrompts final : public PromptBuilder {
  public:
   Result<BuiltPrompt> build(const json::Object& variables) const override;
+  std::vector<std::int32_t> encode(std::string_view text) const override { return {text.begin(), text.end()}; }
+  std::string decode(std::span<const std::int32_t> ids) const override { return {ids.begin(), ids.end()}; }
   bool thinking = false;
 };
 

@@ -22,6 +22,7 @@ class ServerTest : public testing::Test {
     options.port = 0;
     ServedModel model;
     model.name = "demo";
+    model.vocab_size = 256;
     model.context_tokens = 4096;
     model.max_tokens = 64;
     model.arithmetic = "fake";
