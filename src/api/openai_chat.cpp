@@ -73,8 +73,6 @@ void check_labels(RequestFields& fields) {
   fields.object("metadata");
   fields.boolean("store");
   fields.boolean("parallel_tool_calls");  // there are no tools to call
-  // Nothing is cached yet, as the reply's counters say; so this holds as it is.
-  fields.boolean("cache");
 }
 
 void read_messages(RequestFields& fields, ChatRequest& chat) {
@@ -121,6 +119,7 @@ ApiResult<ChatRequest> parse_chat(std::string_view body, const ServedModel& mode
   read_template_kwargs(fields, chat);
   read_max_tokens(fields, chat);
   read_drafts(fields, chat);
+  read_cache(fields, chat);
   read_sampling(fields, model, fresh_seed, chat);
   read_stop(fields, "stop", chat);
   read_stream_options(fields, chat);

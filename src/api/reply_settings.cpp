@@ -93,6 +93,10 @@ void read_drafts(RequestFields& fields, ReplySettings& settings) {
   if (!fields.boolean("draft").value_or(true)) settings.max_draft_depth = 0;
 }
 
+void read_cache(RequestFields& fields, ReplySettings& settings) {
+  settings.use_prefix_cache = fields.boolean("cache").value_or(true);
+}
+
 void read_stop(RequestFields& fields, std::string_view name, ReplySettings& settings) {
   const json::Value* stop = fields.find(name);
   if (stop == nullptr) return;
@@ -156,6 +160,8 @@ ApiResult<Request> to_request(const ReplySettings& settings, std::vector<std::in
   }
   request.stop_strings = settings.stop_strings;
   request.max_draft_depth = settings.max_draft_depth;
+  request.use_prefix_cache = settings.use_prefix_cache;
+  request.num_top_logprobs = settings.num_top_logprobs;
   return request;
 }
 

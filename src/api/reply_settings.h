@@ -23,6 +23,8 @@ struct ReplySettings {
   std::vector<std::string> stop_strings;
   bool ignore_eos = false;
   int max_draft_depth = Request{}.max_draft_depth;  // draft_depth, or 0 for draft: false
+  bool use_prefix_cache = true;                     // cache: false neither reads nor writes it
+  int num_top_logprobs = -1;                        // as Request has it
   int num_choices = 1;                              // replies to one prompt
   Delivery delivery = Delivery::Whole;
   bool include_usage = false;  // in a streamed reply
@@ -37,6 +39,7 @@ void check_model(RequestFields& fields, const ServedModel& model);
 // temperature, top_p, top_k, min_p, presence_penalty, frequency_penalty, logit_bias, seed.
 void read_sampling(RequestFields& fields, const ServedModel& model, std::int64_t fresh_seed, ReplySettings& settings);
 void read_drafts(RequestFields& fields, ReplySettings& settings);  // draft, draft_depth
+void read_cache(RequestFields& fields, ReplySettings& settings);   // cache
 // `stop`, `stop_sequences`: a string or an array of them.
 void read_stop(RequestFields& fields, std::string_view name, ReplySettings& settings);
 void read_stream_options(RequestFields& fields, ReplySettings& settings);  // stream, stream_options

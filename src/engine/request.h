@@ -32,6 +32,7 @@ struct Request {
   std::vector<std::string> stop_strings;  // the reply's text ends before the first of these
   bool skip_special = true;               // leave special added tokens out of the text
   int max_draft_depth = 16;               // drafts of one window at most; 0 = no drafts, and the head is left alone
+  bool use_prefix_cache = true;           // false: neither read nor write it
   int num_top_logprobs = -1;              // -1 = no logprobs; else the chosen token's and this many of the likeliest
   std::shared_ptr<TokenRule> rule;        // null = any token
 };

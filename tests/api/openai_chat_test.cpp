@@ -366,6 +366,11 @@ TEST(ToRequest, EndsAtTheModelsEndTokensUnlessToldToIgnoreThem) {
   EXPECT_TRUE(to_engine(accepted(body_with(R"("ignore_eos":true)")), 1)->end_ids.empty());
 }
 
+TEST(ToRequest, LeavesThePrefixCacheAloneWhenAsked) {
+  EXPECT_TRUE(to_request(accepted(body_with("")), {1}, demo(), "messages")->use_prefix_cache);
+  EXPECT_FALSE(to_request(accepted(body_with(R"("cache":false)")), {1}, demo(), "messages")->use_prefix_cache);
+}
+
 class RaisingPrompt final : public PromptBuilder {
  public:
   std::vector<std::int32_t> encode(std::string_view) const override { return {}; }
