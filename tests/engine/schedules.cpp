@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/random.h"
+#include "engine/thinking_budget.h"
 
 namespace rondo::test {
 
@@ -77,9 +78,12 @@ std::function<Request()> random_request(Dice& dice, const RequestSpace& space) {
   const bool has_rule = space.rules && dice.chance(30);
   const std::uint64_t rule_seed = dice.bits();
   const std::int32_t always = space.alphabet[0];
+  const int budget = space.rules && dice.chance(20) ? dice.below(8) : -1;
+  const std::vector<std::int32_t> closing = {always, dice.pick(space.alphabet), dice.pick(space.alphabet)};
   return [=] {
     Request made = request;
     if (has_rule) made.rule = make_test_rule(rule_seed, {always});
+    if (budget >= 0) made.rule = std::make_shared<ThinkingBudget>(budget, closing, closing.back(), made.rule);
     return made;
   };
 }
