@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ckpt/config.h"
+#include "device/memory.h"
 
 namespace rondo {
 
@@ -19,6 +20,8 @@ struct ServedModel {
   GenerationDefaults defaults;               // what a silent request gets, and the ids that end a reply
   std::string arithmetic;                    // backend and instruction set, "cpu/avx512"
   std::optional<std::int32_t> think_end_id;  // </think>, where it is one token
+  MemoryPlan memory;                         // what was reserved for it
+  bool drafts_priced = false;                // rounds are planned in milliseconds
   std::int64_t created = 0;                  // seconds since 1970
 };
 

@@ -80,6 +80,8 @@ ServedModel Loaded::served() const {
   out.defaults = checkpoint->generation_defaults();
   out.arithmetic = model->facts().arithmetic;
   out.think_end_id = tokenizer->find_id("</think>");
+  out.memory = model->plan();
+  out.drafts_priced = costs.priced();
   out.created = std::time(nullptr);
   return out;
 }

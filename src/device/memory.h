@@ -31,10 +31,12 @@ class Buffer {
 
 // What is reserved, line by line, before anything is.
 struct MemoryPlan {
+  enum class Held { Always, ByBlocks, BySlots };  // in use as a whole, or as KV blocks or slots are held
   struct Item {
     std::string what;
     std::uint64_t bytes = 0;
     bool mapped = false;  // stays in the mapped file, not reserved
+    Held held = Held::Always;
   };
   std::vector<Item> lines;
   std::uint64_t reserved_bytes() const;

@@ -24,11 +24,12 @@ struct Engine::State {
         options(o),
         clock(c),
         scheduler(facts, tokenizer),
-        round(m, std::move(costs), c, o.logged_rounds) {}
+        round(m, std::move(costs), c, o.logged_rounds),
+        board(c.now()) {}
 
   bool turn();
   void admit();
-  void retire_finished(const RoundPlan& plan);
+  bool retire_finished(const RoundPlan& plan);  // whether there was any
   void publish();
 
   Model& model;
@@ -42,12 +43,10 @@ struct Engine::State {
 
   std::atomic<std::uint64_t> next_id{1};
   std::atomic<int> open{0};  // submitted and not yet ended, for the queue's bound
-  std::atomic<int> running{0}, queued{0};
   std::atomic<bool> stopped{false};
   std::atomic<Clock::Time::rep> heartbeat{0};
   std::atomic<std::uint64_t> requests{0};
-  mutable std::mutex counters_mutex;
-  RoundCounters counters;  // a copy, under counters_mutex
+  StatusBoard board;  // the engine thread writes, any thread reads
 };
 
 Engine::Engine(Model& model, const Tokenizer* tokenizer, CostTables costs, const Clock& clock, EngineOptions options)
@@ -90,15 +89,19 @@ int Engine::context_tokens() const { return state_->facts.context_tokens; }
 EngineStatus Engine::status() const {
   const State& s = *state_;
   const Clock::Time seen{Clock::Time::duration(s.heartbeat.load())};
-  const std::lock_guard lock(s.counters_mutex);
+  const StatusBoard::View view = s.board.read(s.clock.now());
   return {.heartbeat_age_ms = ms_between(seen, s.clock.now()),
           .stopped = s.stopped,
-          .running = s.running,
-          .queued = s.queued,
-          .prompt_tokens = s.counters.prompt_tokens,
-          .completion_tokens = s.counters.completion_tokens,
-          .rounds = s.counters.rounds,
-          .requests = s.requests};
+          .running = view.latest.running,
+          .filling = view.latest.filling,
+          .queued = view.latest.queued,
+          .max_streams = s.facts.max_streams,
+          .blocks_held = view.latest.blocks_held,
+          .num_blocks = s.facts.num_blocks,
+          .requests = s.requests,
+          .work = view.latest.work,
+          .recent = view.recent,
+          .tokens_by_second = view.tokens_by_second};
 }
 
 const DecisionLog& Engine::log() const { return state_->round.log(); }
@@ -117,18 +120,19 @@ void Engine::run(std::stop_token stop) {
     if (message.submission) message.submission->sink->on_failed(stopping);
   }
   s.scheduler.fail_all(stopping);
-  s.running = s.queued = 0;
+  s.publish();
 }
 
 bool Engine::State::turn() {
   heartbeat = clock.now().time_since_epoch().count();
   admit();
   RoundPlan& plan = scheduler.plan_round();
+  publish();
   if (plan.empty()) return false;
   if (!plan.slices.empty()) round.fill(plan);
   if (!plan.windows.empty()) round.run(plan);
-  publish();
-  retire_finished(plan);
+  publish();  // before the ends: who sees a reply end finds it counted
+  if (retire_finished(plan)) publish();
   return true;
 }
 
@@ -141,23 +145,26 @@ void Engine::State::admit() {
     }
   }
   scheduler.admit(clock.now());
-  running = scheduler.num_running();
-  queued = scheduler.num_waiting();
   open -= static_cast<int>(scheduler.num_ended() - std::exchange(ended_seen, scheduler.num_ended()));
 }
 
 void Engine::State::publish() {
-  const std::lock_guard lock(counters_mutex);
-  counters = round.counters();
+  board.publish(clock.now(), {.running = scheduler.num_running(),
+                              .filling = scheduler.num_filling(),
+                              .queued = scheduler.num_waiting(),
+                              .blocks_held = scheduler.num_blocks_held(),
+                              .work = round.counters()});
 }
 
-void Engine::State::retire_finished(const RoundPlan& plan) {
+bool Engine::State::retire_finished(const RoundPlan& plan) {
+  bool any = false;
   for (const RoundPlan::Rows& rows : plan.windows) {
     if (!rows.sequence->is_finished()) continue;
+    any = true;
     rows.sequence->send_end(clock.now());
     if (const auto slot = scheduler.retire(rows.sequence)) model.release(*slot);
   }
-  running = scheduler.num_running();
+  return any;
 }
 
 }  // namespace rondo

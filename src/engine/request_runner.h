@@ -1,21 +1,29 @@
 // RequestRunner: what the server needs of an engine, and no more, so that it can be tested without a model.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 
 #include "base/result.h"
 #include "engine/request.h"
+#include "engine/status_board.h"
 
 namespace rondo {
 
-// What /health and /metrics read; any thread.
+// What /health, /stats and /metrics read.
 struct EngineStatus {
   double heartbeat_age_ms = 0;  // since the loop last came round (it comes round idle too, at least every second)
   bool stopped = false;
   int running = 0;  // sequences being filled or decoded
+  int filling = 0;  // of those, with no token yet
   int queued = 0;
-  std::uint64_t prompt_tokens = 0, completion_tokens = 0, rounds = 0, requests = 0;
+  int max_streams = 0;
+  int blocks_held = 0, num_blocks = 0;                                     // of the KV cache
+  std::uint64_t requests = 0;                                              // submitted and not refused
+  RoundCounters work;                                                      // since the start
+  RoundCounters recent;                                                    // of the last StatusBoard::kRecentSeconds
+  std::array<std::uint32_t, StatusBoard::kSeconds> tokens_by_second = {};  // oldest first, the running second's last
 };
 
 // Every call from any thread; none blocks for longer than a queue's lock.

@@ -15,6 +15,7 @@ Round::Round(Model& model, CostTables costs, const Clock& clock, int logged_roun
 }
 
 void Round::fill(const RoundPlan& plan) {
+  const Clock::Time begin = clock_.now();
   slices_.clear();
   for (const RoundPlan::Rows& rows : plan.slices) {
     const Sequence& sequence = *rows.sequence;
@@ -29,6 +30,7 @@ void Round::fill(const RoundPlan& plan) {
     rows.sequence->commit(rows.count);
     counters_.prompt_tokens += static_cast<std::uint64_t>(rows.count);
   }
+  counters_.fill_ms += ms_between(begin, clock_.now());
 }
 
 void Round::run(RoundPlan& plan) {
@@ -45,6 +47,11 @@ void Round::run(RoundPlan& plan) {
   counters_.head_passes += static_cast<std::uint64_t>(record.head_passes);
   counters_.planned_ms += record.planned_ms;
   counters_.real_ms += record.real_ms;
+  counters_.windows += plan.windows.size();
+  if (plan.slices.empty() && plan.windows.size() == 1 && plan.windows.front().count == 1) {
+    counters_.lone_tokens += static_cast<std::uint64_t>(1 + record.accepted);
+    counters_.lone_ms += record.real_ms;
+  }
 }
 
 Verified Round::verify(const RoundPlan& plan, RoundRecord& record) {

@@ -4,18 +4,11 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "engine/counters.h"
 #include "engine/scheduler.h"
 #include "engine/speculator.h"
 
 namespace rondo {
-
-// What rounds have done since the start; each number only rises.
-struct RoundCounters {
-  std::uint64_t rounds = 0, verify_passes = 0, head_passes = 0, rows = 0;
-  std::uint64_t prompt_tokens = 0, completion_tokens = 0;
-  std::uint64_t drafted[kMaxDepth] = {}, accepted[kMaxDepth] = {};  // verified at that depth (0 = the first), and kept
-  double planned_ms = 0, real_ms = 0;
-};
 
 class Round {
  public:

@@ -17,6 +17,11 @@ int Scheduler::blocks_for(const Request& request) const {
   return (window + facts_.block_tokens - 1) / facts_.block_tokens;
 }
 
+int Scheduler::num_filling() const {
+  return static_cast<int>(
+      std::ranges::count_if(running_, [](const auto& sequence) { return sequence->generated().empty(); }));
+}
+
 void Scheduler::admit(Clock::Time now) {
   while (!waiting_.empty() && !free_slots_.empty()) {
     std::vector<std::int32_t> blocks;

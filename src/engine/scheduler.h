@@ -48,6 +48,8 @@ class Scheduler {
 
   int num_running() const { return static_cast<int>(running_.size()); }
   int num_waiting() const { return static_cast<int>(waiting_.size()); }
+  int num_filling() const;  // of the running ones, with no token yet
+  int num_blocks_held() const { return blocks_.num_blocks() - blocks_.num_blank(); }
   std::uint64_t num_ended() const { return num_ended_; }  // requests finished, cancelled or failed so far
   int blocks_for(const Request& request) const;
 

@@ -81,8 +81,8 @@ MemoryPlan plan_of(const WeightSource& source, const Counted& counted) {
   MemoryPlan plan;
   plan.lines = {{"weights, read where they lie", mapped_weight_bytes(source), true},
                 {"weights, widened or re-laid", counted.arenas.weights.used_bytes()},
-                {"KV blocks and index keys", counted.arenas.kv.used_bytes()},
-                {"recurrent state and logs", counted.arenas.slots.used_bytes()},
+                {"KV blocks and index keys", counted.arenas.kv.used_bytes(), false, MemoryPlan::Held::ByBlocks},
+                {"recurrent state and logs", counted.arenas.slots.used_bytes(), false, MemoryPlan::Held::BySlots},
                 {"rope table", counted.arenas.tables.used_bytes()},
                 {"hidden states, logits, room to draw", counted.workspace.used_bytes()},
                 {"scratch of the widest forward", counted.scratch_bytes}};

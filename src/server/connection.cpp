@@ -12,6 +12,7 @@
 #include "api/error.h"
 #include "api/openai_chat_reply.h"
 #include "api/openai_models.h"
+#include "api/stats.h"
 #include "server/reply_answer.h"
 #include "server/routes.h"
 
@@ -280,6 +281,7 @@ HttpReply Connection::answer_at_once(const RouteMatch& match) const {
   switch (*match.route) {
     case Route::Home: return HttpReply{200, "text/plain; charset=utf-8", std::string(routes_in_words()), {}};
     case Route::Health: return answer_health(context_);
+    case Route::Stats: return json_reply(200, render_stats(context_.model, context_.runner.status()));
     case Route::Models: return json_reply(200, render_models(context_.model));
     case Route::Model: return answer_model(context_.model, match.argument);
     case Route::Chat:

@@ -16,6 +16,7 @@ struct RouteRow {
 constexpr RouteRow kRoutes[] = {
     {"/", "GET", "GET, HEAD, OPTIONS", Route::Home},
     {"/health", "GET", "GET, HEAD, OPTIONS", Route::Health},
+    {"/stats", "GET", "GET, HEAD, OPTIONS", Route::Stats},
     {"/v1/models", "GET", "GET, HEAD, OPTIONS", Route::Models},
     {"/v1/models/", "GET", "GET, HEAD, OPTIONS", Route::Model},
     {"/v1/chat/completions", "POST", "POST, OPTIONS", Route::Chat},
@@ -67,6 +68,7 @@ std::string_view routes_in_words() {
          "POST /v1/chat/completions  a chat reply, whole or streamed\n"
          "GET  /v1/models            the model served here\n"
          "GET  /v1/models/NAME       the same, by name\n"
+         "GET  /stats               what the engine is doing: streams, rounds, drafts, tokens/s, memory\n"
          "GET  /health               200 while the engine's loop comes round\n";
 }
 

@@ -102,10 +102,15 @@ TEST(Engine, CountsWhatItDid) {
   }
   const EngineStatus status = s.engine.status();
   EXPECT_EQ(status.requests, 2u);
-  EXPECT_EQ(status.prompt_tokens, 31u);
-  EXPECT_EQ(status.completion_tokens, 11u);
+  EXPECT_EQ(status.work.prompt_tokens, 31u);
+  EXPECT_EQ(status.work.completion_tokens, 11u);
   EXPECT_EQ(status.running + status.queued, 0);
-  EXPECT_EQ(status.rounds, static_cast<std::uint64_t>(s.engine.log().rounds().back()->round));
+  EXPECT_EQ(status.work.rounds, static_cast<std::uint64_t>(s.engine.log().rounds().back()->round));
+  EXPECT_EQ(status.work.windows, static_cast<std::uint64_t>(a->end->usage.rounds + b->end->usage.rounds));
+  EXPECT_GE(status.work.lone_tokens, 1u);  // the longer reply's last ones, while it was alone
+  EXPECT_LE(status.work.lone_tokens, 7u);
+  EXPECT_EQ(status.recent.completion_tokens, 11u);
+  EXPECT_EQ(status.blocks_held, 0);
   EXPECT_EQ(a->end->usage.prompt_tokens, 30);
   EXPECT_EQ(a->end->usage.completion_tokens, 7);
   EXPECT_EQ(a->end->usage.completion_tokens,
@@ -131,7 +136,7 @@ TEST(Engine, OneForwardARoundAndOneHeadPassALevelHoweverManyStreams) {
       EXPECT_LE(record->head_passes, o.max_drafts);
       head_passes += record->head_passes;
     }
-    EXPECT_EQ(static_cast<std::uint64_t>(s.model.forwards), s.engine.status().rounds);
+    EXPECT_EQ(static_cast<std::uint64_t>(s.model.forwards), s.engine.status().work.rounds);
     EXPECT_EQ(s.model.head_passes, head_passes);
     EXPECT_GT(s.model.windows_seen, s.model.forwards * (streams - 1) / 2);
   }

@@ -118,7 +118,7 @@ std::string run_schedule(std::uint64_t seed, Tally& tally, bool plant = false) {
   }
   if (model.num_held_slots() != 0 || engine.status().running != 0 || engine.status().queued != 0)
     return "a place was not given back";
-  if (engine.status().completion_tokens > 0 && engine.log().rounds().empty()) return "nothing was logged";
+  if (engine.status().work.completion_tokens > 0 && engine.log().rounds().empty()) return "nothing was logged";
   for (const RoundRecord* record : engine.log().rounds()) {
     if (replay(*record, engine.costs()) != record->drafts) return "a round is decided otherwise on replay";
     if (record->rows > options.max_rows) return "a round wider than there is room for";

@@ -183,6 +183,20 @@ TEST_F(Http, MoreClientsThanConnectionsWaitTheirTurn) {
   }
 }
 
+TEST_F(Http, StatsSayWhatTheEngineIsDoing) {
+  EngineStatus status;
+  status.running = 3;
+  status.max_streams = 16;
+  status.work.completion_tokens = 41;
+  runner.set_status(status);
+  start();
+  const RawReply reply = ask(get("/stats"));
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.headers.at("content-type"), "application/json");
+  EXPECT_NE(reply.body.find(R"("streams":{"running":3,"filling":0,"queued":0,"max":16})"), std::string::npos);
+  EXPECT_NE(reply.body.find(R"("completion_tokens":41)"), std::string::npos);
+}
+
 TEST_F(Http, HeadDescribesWhatGetWouldSend) {
   start();
   RawClient client(port);

@@ -1,0 +1,27 @@
+// RoundCounters: what the engine's rounds have done since the start, the one source of /stats and /metrics. Each number
+// only rises, so two readings tell what happened between them.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/draft_odds.h"
+
+namespace rondo {
+
+struct RoundCounters {
+  std::uint64_t rounds = 0, verify_passes = 0, head_passes = 0;
+  std::uint64_t windows = 0;  // streams served, summed over the rounds
+  std::uint64_t rows = 0;     // of verify forwards
+  std::uint64_t prompt_tokens = 0, completion_tokens = 0;
+  std::uint64_t drafted[kMaxDepth] = {};   // verified at that depth (0 = the first)
+  std::uint64_t accepted[kMaxDepth] = {};  // of those, kept
+  double planned_ms = 0, real_ms = 0;      // of rounds
+  double fill_ms = 0;                      // slices of prompts, between rounds
+  std::uint64_t lone_tokens = 0;           // of rounds that one decoding stream had to itself,
+  double lone_ms = 0;                      // and their time
+
+  // What happened since an earlier reading.
+  RoundCounters since(const RoundCounters& earlier) const;
+};
+
+}  // namespace rondo
