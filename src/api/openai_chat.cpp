@@ -75,16 +75,15 @@ void check_labels(RequestFields& fields) {
   fields.boolean("parallel_tool_calls");  // there are no tools to call
 }
 
-void read_messages(RequestFields& fields, ChatRequest& chat) {
+void read_messages(RequestFields& fields, json::Object& variables) {
   const json::Array* messages = fields.array("messages");
   if (messages == nullptr) return fields.refuse("messages", "messages is missing");
   ApiResult<json::Array> normalised = normalise_messages(*messages);
   if (!normalised) return fields.refuse(std::move(normalised).error());
-  chat.variables["messages"] = *std::move(normalised);
-  chat.variables["add_generation_prompt"] = true;
+  variables["messages"] = *std::move(normalised);
 }
 
-void read_template_kwargs(RequestFields& fields, ChatRequest& chat) {
+void read_template_kwargs(RequestFields& fields, json::Object& variables) {
   const json::Object* kwargs = fields.object("chat_template_kwargs");
   if (kwargs == nullptr) return;
   for (const auto& member : *kwargs) {
@@ -93,7 +92,7 @@ void read_template_kwargs(RequestFields& fields, ChatRequest& chat) {
       const std::string path = fmt::format("chat_template_kwargs.{}", key);
       return fields.refuse(path, fmt::format("{} cannot be set: the server sets it", path));
     }
-    chat.variables[key] = member.value();
+    variables[key] = member.value();
   }
 }
 
@@ -115,8 +114,8 @@ ApiResult<ChatRequest> parse_chat(std::string_view body, const ServedModel& mode
   RequestFields fields(*document, "");
   ChatRequest chat;
   check_model(fields, model);
-  read_messages(fields, chat);
-  read_template_kwargs(fields, chat);
+  read_conversation(fields, chat.variables);
+  chat.variables["add_generation_prompt"] = true;
   read_max_tokens(fields, chat);
   read_drafts(fields, chat);
   read_cache(fields, chat);
@@ -131,16 +130,25 @@ ApiResult<ChatRequest> parse_chat(std::string_view body, const ServedModel& mode
   return chat;
 }
 
+void read_conversation(RequestFields& fields, json::Object& variables) {
+  read_messages(fields, variables);
+  read_template_kwargs(fields, variables);
+}
+
+ApiResult<BuiltPrompt> build_prompt(const PromptBuilder& prompts, const json::Object& variables) {
+  Result<BuiltPrompt> prompt = prompts.build(variables);
+  if (prompt) return *std::move(prompt);
+  ApiError error = to_api_error(std::move(prompt).error());
+  error.param = "messages";
+  return refusal(std::move(error));
+}
+
 ApiResult<PreparedChat> prepare_chat(std::string_view body, const ServedModel& model, const PromptBuilder& prompts,
                                      std::int64_t fresh_seed) {
   ApiResult<ChatRequest> chat = parse_chat(body, model, fresh_seed);
   if (!chat) return refusal(std::move(chat).error());
-  Result<BuiltPrompt> prompt = prompts.build(chat->variables);
-  if (!prompt) {
-    ApiError error = to_api_error(std::move(prompt).error());
-    error.param = "messages";
-    return refusal(std::move(error));
-  }
+  ApiResult<BuiltPrompt> prompt = build_prompt(prompts, chat->variables);
+  if (!prompt) return refusal(std::move(prompt).error());
   PreparedChat prepared;
   prepared.thinking = prompt->thinking;
   ApiResult<Request> request = to_request(*chat, std::move(prompt->ids), model, "messages");

@@ -23,6 +23,11 @@ struct ChatRequest : ReplySettings {
 // fresh_seed: for a request that names none; 53 bits, so that every JSON reader keeps it.
 ApiResult<ChatRequest> parse_chat(std::string_view body, const ServedModel& model, std::int64_t fresh_seed);
 
+// What a conversation gives its template: messages, chat_template_kwargs. A refusal stays in `fields`.
+void read_conversation(RequestFields& fields, json::Object& variables);
+// A template that cannot render them is a refusal in its words.
+ApiResult<BuiltPrompt> build_prompt(const PromptBuilder& prompts, const json::Object& variables);
+
 // parse_chat, the template and the tokenizer, to_request: what a worker thread does with a body.
 struct PreparedChat {
   ChatRequest chat;

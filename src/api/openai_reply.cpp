@@ -6,9 +6,6 @@ namespace rondo {
 
 namespace {
 
-std::string server_sent_event(const json::Object& document) { return "data: " + to_json(document) + "\n\n"; }
-constexpr std::string_view kDone = "data: [DONE]\n\n";
-
 json::Array only_choice(std::string_view key, json::Object value, json::Value finish_reason) {
   json::Object out;
   out["index"] = 0;
@@ -67,6 +64,8 @@ json::Object render_rondo(const EndEvent& end, std::int64_t seed, const std::str
 }
 
 std::string_view finish_reason_name(FinishReason reason) { return reason == FinishReason::Stop ? "stop" : "length"; }
+
+std::string server_sent_event(const json::Object& document) { return "data: " + to_json(document) + "\n\n"; }
 
 WholeReply::WholeReply(ReplyFacts facts)
     : facts_(std::move(facts)), split_(facts_.thinking), reasoning_count_(facts_.think_end_id) {}

@@ -48,6 +48,10 @@ json::Object render_usage(const Usage& usage, int reasoning_tokens);
 json::Object render_rondo(const EndEvent& end, std::int64_t seed, const std::string& arithmetic);
 std::string_view finish_reason_name(FinishReason reason);
 
+// Of a streamed reply: one event, and the one that ends it.
+std::string server_sent_event(const json::Object& document);
+constexpr std::string_view kDone = "data: [DONE]\n\n";
+
 class WholeReply {
  public:
   explicit WholeReply(ReplyFacts facts);

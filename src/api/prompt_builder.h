@@ -25,6 +25,7 @@ class PromptBuilder {
   virtual Result<BuiltPrompt> build(const json::Object& variables) const = 0;
   virtual std::vector<std::int32_t> encode(std::string_view text) const = 0;  // text may spell control tokens
   virtual std::string decode(std::span<const std::int32_t> ids) const = 0;    // bytes, perhaps not whole UTF-8
+  virtual bool is_special(std::int32_t id) const = 0;  // a control token, which a reply's text leaves out
 };
 
 }  // namespace rondo

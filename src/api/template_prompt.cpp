@@ -21,4 +21,6 @@ std::vector<std::int32_t> TemplatePrompt::encode(std::string_view text) const { 
 
 std::string TemplatePrompt::decode(std::span<const std::int32_t> ids) const { return tokenizer_->decode(ids, false); }
 
+bool TemplatePrompt::is_special(std::int32_t id) const { return tokenizer_->is_special(id); }
+
 }  // namespace rondo

@@ -16,6 +16,7 @@ class TemplatePrompt final : public PromptBuilder {
   Result<BuiltPrompt> build(const json::Object& variables) const override;
   std::vector<std::int32_t> encode(std::string_view text) const override;
   std::string decode(std::span<const std::int32_t> ids) const override;
+  bool is_special(std::int32_t id) const override;
 
  private:
   const ChatTemplate* chat_template_;

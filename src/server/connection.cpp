@@ -9,10 +9,12 @@
 #include <boost/asio/write.hpp>
 #include <utility>
 
+#include "api/completions_request.h"
 #include "api/error.h"
 #include "api/openai_chat_reply.h"
 #include "api/openai_models.h"
 #include "api/stats.h"
+#include "api/tokenize.h"
 #include "server/reply_answer.h"
 #include "server/routes.h"
 
@@ -52,6 +54,9 @@ HttpReply answer_model(const ServedModel& model, const std::string& name) {
 PrepareReply find_preparation(Route route) {
   switch (route) {
     case Route::Chat: return prepare_chat_reply;
+    case Route::Completions: return prepare_completions;
+    case Route::Tokenize: return prepare_tokenize;
+    case Route::Detokenize: return prepare_detokenize;
     default: return nullptr;
   }
 }
@@ -285,6 +290,9 @@ HttpReply Connection::answer_at_once(const RouteMatch& match) const {
     case Route::Models: return json_reply(200, render_models(context_.model));
     case Route::Model: return answer_model(context_.model, match.argument);
     case Route::Chat:
+    case Route::Completions:
+    case Route::Tokenize:
+    case Route::Detokenize:
       return json_reply(415, render_http_error(415, "send the body with Content-Type: application/json"));
   }
   return json_reply(404, render_http_error(404, "no such path"));

@@ -20,6 +20,9 @@ constexpr RouteRow kRoutes[] = {
     {"/v1/models", "GET", "GET, HEAD, OPTIONS", Route::Models},
     {"/v1/models/", "GET", "GET, HEAD, OPTIONS", Route::Model},
     {"/v1/chat/completions", "POST", "POST, OPTIONS", Route::Chat},
+    {"/v1/completions", "POST", "POST, OPTIONS", Route::Completions},
+    {"/tokenize", "POST", "POST, OPTIONS", Route::Tokenize},
+    {"/detokenize", "POST", "POST, OPTIONS", Route::Detokenize},
 };
 
 std::string_view path_of(std::string_view target) {
@@ -66,6 +69,9 @@ std::string_view routes_in_words() {
   return "Rondo: a language model behind an OpenAI-compatible address.\n"
          "\n"
          "POST /v1/chat/completions  a chat reply, whole or streamed\n"
+         "POST /v1/completions       a text or token ids continued as they are\n"
+         "POST /tokenize             a text or a conversation to token ids\n"
+         "POST /detokenize           token ids to text\n"
          "GET  /v1/models            the model served here\n"
          "GET  /v1/models/NAME       the same, by name\n"
          "GET  /stats               what the engine is doing: streams, rounds, drafts, tokens/s, memory\n"

@@ -7,7 +7,7 @@
 
 namespace rondo {
 
-enum class Route { Home, Health, Stats, Models, Model, Chat };
+enum class Route { Home, Health, Stats, Models, Model, Chat, Completions, Tokenize, Detokenize };
 
 struct RouteMatch {
   std::optional<Route> route;

@@ -222,7 +222,7 @@ TEST(ParseChat, ReadsStreaming) {
 TEST(ParseChat, PassesTemplateVariablesOn) {
   const ChatRequest chat = accepted(body_with(R"("chat_template_kwargs":{"enable_thinking":false})"));
   EXPECT_EQ(to_json(chat.variables),
-            R"({"messages":[{"role":"user","content":"hi"}],"add_generation_prompt":true,"enable_thinking":false})");
+            R"({"messages":[{"role":"user","content":"hi"}],"enable_thinking":false,"add_generation_prompt":true})");
 }
 
 // --- the model's name ---
@@ -375,6 +375,7 @@ class RaisingPrompt final : public PromptBuilder {
  public:
   std::vector<std::int32_t> encode(std::string_view) const override { return {}; }
   std::string decode(std::span<const std::int32_t>) const override { return ""; }
+  bool is_special(std::int32_t) const override { return false; }
   Result<BuiltPrompt> build(const json::Object&) const override {
     return failure(ErrorCode::InvalidArgument, "unexpected message with role system");
   }

@@ -5,7 +5,6 @@ Usage: test_openai.py PROGRAM MODEL
 """
 import hashlib
 import json
-import re
 import signal
 import socket
 import struct
@@ -14,30 +13,17 @@ import sys
 import tempfile
 import time
 import unittest
-import urllib.request
 
 import openai
+
+import served
 
 PROGRAM, MODEL = "", ""
 SUM = [{"role": "user", "content": "What is 23 + 45?"}]
 
 
 def start(*flags):
-    """A server on a free port, ready; and its address."""
-    server = subprocess.Popen([PROGRAM, "serve", MODEL, "--port", "0", *flags], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True)
-    url = None
-    for line in server.stdout:
-        if found := re.search(r"Serving \S+ at (http://\S+)", line):
-            url = found[1]
-        if line.startswith("Ready"):
-            return server, url
-    raise RuntimeError("the server ended before it was ready: " + server.stderr.read())
-
-
-def get_json(url):
-    with urllib.request.urlopen(url, timeout=60) as reply:
-        return json.load(reply)
+    return served.start(PROGRAM, MODEL, *flags)
 
 
 def run_program(*words, text=None):
@@ -60,7 +46,7 @@ class OpenAiClient(unittest.TestCase):
     def wait_until_idle(self):
         """Polls; a request that is never stopped runs into the deadline, for it would decode for minutes."""
         deadline = time.monotonic() + 60
-        while (health := get_json(self.url + "/health"))["running"] + health["queued"] > 0:
+        while (health := served.get_json(self.url + "/health"))["running"] + health["queued"] > 0:
             self.assertLess(time.monotonic(), deadline, "a request was not stopped")
 
     def chat(self, **fields):
@@ -74,7 +60,7 @@ class OpenAiClient(unittest.TestCase):
         self.assertEqual(self.client.models.retrieve("rondo-demo").id, "rondo-demo")
 
     def test_health(self):
-        self.assertEqual(get_json(self.url + "/health")["status"], "ok")
+        self.assertEqual(served.get_json(self.url + "/health")["status"], "ok")
 
     def test_a_whole_reply(self):
         reply = self.chat()
@@ -245,7 +231,7 @@ class Program(unittest.TestCase):
             file.write('alias = ["from-file"]\nqueue = 3\n')
             file.flush()
             server, url = start("--config", file.name)
-        names = [model["id"] for model in get_json(url + "/v1/models")["data"]]
+        names = [model["id"] for model in served.get_json(url + "/v1/models")["data"]]
         server.send_signal(signal.SIGINT)
         self.assertEqual(server.wait(timeout=30), 0)
         server.stdout.close()

@@ -103,11 +103,4 @@ void FakeRunner::end(const Submitted& submitted, FinishReason reason) {
   submitted.sink->on_end(end_of(reason));
 }
 
-Result<BuiltPrompt> FakePrompts::build(const json::Object& variables) const {
-  const json::Array& messages = variables.at("messages").as_array();
-  const std::string content(messages.back().at("content").as_string());
-  if (content == "RAISE") return failure(ErrorCode::InvalidArgument, "the template says no");
-  return BuiltPrompt{std::vector<std::int32_t>(content.size(), 1), thinking};
-}
-
 }  // namespace rondo

@@ -1,4 +1,4 @@
-// FakeRunner and FakePrompts: an engine and a text layer that do what the test says, when it says so.
+// FakeRunner: an engine that does what the test says, when it says so.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "api/prompt_builder.h"
 #include "engine/request_runner.h"
+#include "tests/api/fake_prompts.h"
 
 namespace rondo {
 
@@ -55,16 +55,6 @@ class FakeRunner final : public RequestRunner {
   std::optional<std::string> answer_;
   std::optional<ErrorCode> refusal_;
   EngineStatus status_;
-};
-
-// A prompt has as many ids as its last message's content has bytes. "RAISE" fails as a template does. A text's ids are
-// its bytes.
-class FakePrompts final : public PromptBuilder {
- public:
-  Result<BuiltPrompt> build(const json::Object& variables) const override;
-  std::vector<std::int32_t> encode(std::string_view text) const override { return {text.begin(), text.end()}; }
-  std::string decode(std::span<const std::int32_t> ids) const override { return {ids.begin(), ids.end()}; }
-  bool thinking = false;
 };
 
 EndEvent end_of(FinishReason reason, int completion_tokens = 1);
