@@ -36,8 +36,7 @@ void CpuModel::forget_waiting(int slot_index, int count) {
 
 void CpuModel::keep_waiting(int slot_index, std::span<const float> hidden, std::int32_t next_token) {
   Slot& to = slot(slot_index);
-  if (to.has_last) {  // the prompt's last row was kept without its next token: it is this row's own token
-    CHECK(to.waiting_ids.empty());
+  if (to.has_last) {  // the row before was kept without its next token: it is this row's own token
     to.waiting_ids.push_back(to.open_ids[0]);
     to.has_last = false;
   }
@@ -82,12 +81,32 @@ void CpuModel::run_head_batch() {
                                        w.head_out.slice(0, rows_));
 }
 
+// Rows that a restored state left waiting go first, in a pass of their own, but for the last.
+void CpuModel::absorb_waiting(const Slice& slice) {
+  Slot& of = slot(slice.slot);
+  for (auto left = static_cast<int>(of.waiting_ids.size()); left > 0;) {
+    const int count = std::min(left, facts_.max_rows);
+    begin_head_batch();
+    for (int row = 0; row < count; ++row)
+      add_head_row(waiting_row(slice.slot, row), of.waiting_ids[static_cast<std::size_t>(row)]);
+    add_head_span(slice.slot, of.head_next, count, slice.blocks);
+    run_head_batch();
+    if (of.has_last) std::ranges::copy(waiting_row(slice.slot, left), waiting_row(slice.slot, left - count).begin());
+    forget_waiting(slice.slot, count);
+    left -= count;
+  }
+}
+
 // A prompt's rows go to the head with the target's, but for the last, whose next token the next slice or window brings.
 void CpuModel::absorb_prompt(std::span<const Slice> slices) {
+  for (const Slice& slice : slices) {
+    if (slice.feeds_head) absorb_waiting(slice);
+  }
   begin_head_batch();
   for (const Slice& slice : slices) {
     Slot& of = slot(slice.slot);
     if (!slice.feeds_head) continue;
+    CHECK(head_follows(of));
     const int count = static_cast<int>(slice.ids.size());
     const int start_pos = of.has_last ? slice.start_pos - 1 : slice.start_pos;
     const int before = rows_;
@@ -149,6 +168,7 @@ void CpuModel::absorb_group(std::span<const DraftStream> streams, std::size_t be
     of.head_next += count;
     of.draft_pos = of.head_next;
     of.waiting_ids.clear();
+    of.absorbed_last = count - 1;
     head_rows_.push_back(rows_ - 1);
     all_streams_.push_back(static_cast<int>(i));
     num_drafted_[i] = 0;

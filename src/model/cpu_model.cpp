@@ -27,6 +27,8 @@ CpuModel::CpuModel(std::unique_ptr<Reservation> reservation, const WeightSource&
             .has_head = reservation_->network().has_head(),
             .bytes_per_token = reservation_->kv_bytes() / static_cast<std::uint64_t>(blocks * kKvBlockTokens),
             .bytes_per_stream = reservation_->slot_bytes() / static_cast<std::uint64_t>(options.max_streams),
+            .num_states = options.cache_states,
+            .bytes_per_state = reservation_->state_bytes(),
             .draft_vocab_size = reservation_->network().draft_vocab_size(),
             .head_buffer_rows = std::min(kHeadBufferRows, options.max_rows),
             .weight_bytes_per_row = reservation_->network().weight_bytes_per_row()};
@@ -41,6 +43,11 @@ CpuModel::CpuModel(std::unique_ptr<Reservation> reservation, const WeightSource&
   for (Slot& each : slots_) {
     each.recent.reserve(static_cast<std::size_t>(reach()));
     each.open_ids.reserve(most_rows);
+    each.waiting_ids.reserve(static_cast<std::size_t>(kHeadBufferRows));
+  }
+  states_.resize(static_cast<std::size_t>(options.cache_states));
+  for (State& each : states_) {
+    each.recent.reserve(static_cast<std::size_t>(reach()));
     each.waiting_ids.reserve(static_cast<std::size_t>(kHeadBufferRows));
   }
   drafting_.reserve(most_streams);
@@ -199,6 +206,7 @@ void CpuModel::commit(std::span<const Kept> kept) {
     Slot& to = slot(each.slot);
     CHECK(to.open_rows > 0 && each.rows >= to.open_certain && each.rows <= to.open_rows);
     if (each.feeds_head && facts_.has_head) {
+      CHECK(head_follows(to));
       for (int row = 0; row < each.rows; ++row) {
         const bool last = row + 1 == each.rows;
         keep_waiting(each.slot, hidden_row(to.open_first_row + row),
@@ -235,8 +243,40 @@ Result<void> check_options(const WeightSource& source, const ModelOptions& o) {
 
 }  // namespace
 
+SavedState Model::save(int, int) { CHECK(!"a model without places for states"); }
+void Model::restore(int, int, std::span<const std::int32_t>, std::span<const std::int32_t>) {
+  CHECK(!"a model without places for states");
+}
+void Model::forget(int) { CHECK(!"a model without places for states"); }
+
 MemoryPlan plan_memory(const WeightSource& source, ThreadPool& pool, const ModelOptions& options) {
   return Reservation::plan(source, pool, options);
+}
+
+Result<void> fit_cache(const WeightSource& source, ThreadPool& pool, std::uint64_t bytes, ModelOptions& options) {
+  options.cache_states = options.cache_blocks = 0;
+  if (bytes == 0) return {};
+  const auto reserved = [&](int states, int blocks) {
+    ModelOptions some = options;
+    some.cache_states = states;
+    some.cache_blocks = blocks;
+    return plan_memory(source, pool, some).reserved_bytes();
+  };
+  const std::uint64_t none = reserved(0, 0), state = reserved(1, 0) - none;
+  const std::uint64_t block = std::max<std::uint64_t>(1, reserved(0, 1) - none);
+  constexpr std::uint64_t kLeastBlocks = 2;    // so that a full machine can still bring a state back
+  constexpr std::uint64_t kMostStates = 4096;  // they are looked through one by one
+  if (bytes < state + kLeastBlocks * block) {
+    constexpr double kMib = 1048576.0;
+    return failure(
+        ErrorCode::InvalidArgument,
+        fmt::format("a prefix cache of {:.1f} MiB: one state and its blocks take {:.1f} MiB; 0 = no cache",
+                    static_cast<double>(bytes) / kMib, static_cast<double>(state + kLeastBlocks * block) / kMib));
+  }
+  const std::uint64_t states = std::clamp<std::uint64_t>(bytes / 2 / std::max<std::uint64_t>(1, state), 1, kMostStates);
+  options.cache_states = static_cast<int>(states);
+  options.cache_blocks = static_cast<int>(std::min<std::uint64_t>((bytes - states * state) / block, 1 << 24));
+  return {};
 }
 
 Result<std::unique_ptr<Model>> load_model(const WeightSource& source, ThreadPool& pool, const ModelOptions& options,

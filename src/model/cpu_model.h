@@ -1,5 +1,5 @@
 // CpuModel: the contract of model/model.h on a CPU. cpu_model.cpp has slots, windows and draws, cpu_head.cpp the
-// drafting pass, cpu_timing.cpp the costs timed at load.
+// drafting pass, cpu_states.cpp exact states, cpu_timing.cpp the costs timed at load.
 #pragma once
 
 #include <span>
@@ -25,6 +25,9 @@ class CpuModel final : public Model {
     return static_cast<int>(slots_[static_cast<std::size_t>(slot)].waiting_ids.size());
   }
   void release(int slot) override;
+  SavedState save(int slot, int state) override;
+  void restore(int slot, int state, std::span<const std::int32_t> from, std::span<const std::int32_t> to) override;
+  void forget(int state) override;
   CostTables time_costs(std::span<const std::int32_t> text, double budget_ms) override;
 
  private:
@@ -40,9 +43,17 @@ class CpuModel final : public Model {
     std::vector<std::int32_t> waiting_ids;  // the token after each row whose hidden state waits in the slot's buffer
     int head_first = 0;                     // positions before it are not in the head's cache
     int head_next = 0;                      // position of the first waiting row
-    bool has_last = false;         // of a prompt: the last row's hidden state waits, its next token is not known yet
-    std::int32_t draft_token = 0;  // the drafting pass: last token drafted
-    int draft_pos = 0;             // and the position of the row that reads it
+    bool has_last = false;                  // one more row waits behind them, whose next token is not known yet
+    int absorbed_last = 0;                  // none waits: where in the buffer the last row that was absorbed still lies
+    std::int32_t draft_token = 0;           // the drafting pass: last token drafted
+    int draft_pos = 0;                      // and the position of the row that reads it
+  };
+
+  // What a place of the prefix cache holds beside the floats in the reservation.
+  struct State {
+    SavedState saved;
+    std::vector<std::int32_t> recent, waiting_ids;
+    int head_first = 0, head_next = 0;
   };
 
   Slot& slot(int index) { return slots_[static_cast<std::size_t>(index)]; }
@@ -60,10 +71,20 @@ class CpuModel final : public Model {
   void draw_tokens(std::span<const Window> windows);
   DrawRoom draw_room(int part) const;
 
+  // cpu_states.cpp
+  void settle(int slot_index);
+  bool head_follows(const Slot& of) const;
+  template <class Copy>
+  void for_saved_rows(int slot_index, int state_index, Copy copy) const;
+  std::span<float> head_rows_of(int state_index) const;
+  void save_head(int slot_index, State& to, std::span<float> rows) const;
+  void restore_head(int slot_index, const State& from, std::span<const float> rows);
+
   // cpu_head.cpp
   void keep_waiting(int slot_index, std::span<const float> hidden, std::int32_t next_token);
   void drop_oldest_waiting(int slot_index);
   void forget_waiting(int slot_index, int count);
+  void absorb_waiting(const Slice& slice);
   void absorb_prompt(std::span<const Slice> slices);
   void begin_head_batch();
   void add_head_row(std::span<const float> hidden, std::int32_t id);
@@ -86,6 +107,7 @@ class CpuModel final : public Model {
   Stream stream_;
   int index_block_;  // head_first is a multiple of it
   std::vector<Slot> slots_;
+  std::vector<State> states_;
   std::vector<std::int32_t> history_;  // one sequence's recent ids and its new ones
   std::vector<RowSpan> spans_;
   int rows_ = 0;

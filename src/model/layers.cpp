@@ -86,8 +86,13 @@ NgramEmbedding::NgramEmbedding(Loader& loader, int layer) {
   const ModelOptions& o = loader.options();
   const std::int64_t channels = key_.shape[0];
   Arena& slots = loader.arenas().slots;
-  conv_state_ = {slots.take(DType::F32, {o.max_streams, (conv_.kernel - 1) * conv_.dilation, channels}),
+  conv_state_ = {loader.slot_state({o.max_streams, (conv_.kernel - 1) * conv_.dilation, channels}),
                  slots.take(DType::F32, {o.max_streams, o.max_drafts, channels})};
+}
+
+void NgramEmbedding::settle(Stream& s, std::span<const RowSpan> spans, Scratch scratch) const {
+  const Tensor x = scratch.take_f32({1, key_.shape[0]}), out = scratch.take_f32({1, key_.shape[0]});
+  causal_conv(s, spans, x, conv_weight_, conv_, conv_state_, out);
 }
 
 void NgramEmbedding::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor residual) const {
@@ -159,6 +164,11 @@ void Layer::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor resid
   std::visit([&](const auto& junction) { junction.read(s, scratch, residual, x, inject); }, mlp_junction_);
   std::visit([&](const auto& mlp) { mlp.forward(s, scratch, x, y); }, mlp_);
   std::visit([&](const auto& junction) { junction.write(s, y, inject, residual); }, mlp_junction_);
+}
+
+void Layer::settle(Stream& s, std::span<const RowSpan> spans, Scratch scratch) const {
+  if (ngram_) ngram_->settle(s, spans, scratch);
+  if (const auto* delta_net = std::get_if<GatedDeltaNet>(&mixer_)) delta_net->settle(s, spans, scratch);
 }
 
 }  // namespace rondo

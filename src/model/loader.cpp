@@ -26,6 +26,16 @@ Tensor found(const WeightSource& source, const std::string& name) {
 
 }  // namespace
 
+Tensor Loader::slot_state(Shape shape) {
+  past_.slots.push_back(arenas_.slots.take(DType::F32, shape));
+  return past_.slots.back();
+}
+
+Tensor Loader::block_state(Shape shape) {
+  past_.blocks.push_back(arenas_.kv.take(DType::F32, shape));
+  return past_.blocks.back();
+}
+
 Tensor Loader::matrix(const std::string& name) {
   const Tensor tensor = found(source_, name);
   count_row_bytes(static_cast<std::uint64_t>(tensor.shape.num_elements()) * size_bytes(tensor.dtype));

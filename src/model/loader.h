@@ -22,6 +22,12 @@ struct Arenas {
   Arena tables;   // rope
 };
 
+// Where the sequences' past lies, for who copies it.
+struct Past {
+  std::vector<Tensor> slots;   // [slots, ...] recurrent state, without what is logged
+  std::vector<Tensor> blocks;  // [blocks, ...] KV and index keys
+};
+
 class Loader {
  public:
   Loader(const WeightSource& source, const ModelOptions& options, Arenas& arenas)
@@ -31,6 +37,9 @@ class Loader {
   const ModelOptions& options() const { return options_; }
   const WeightSource& source() const { return source_; }
   Arenas& arenas() { return arenas_; }
+  const Past& past() const { return past_; }
+  Tensor slot_state(Shape shape);   // f32 [slots, ...] that a sequence's exact state is made of
+  Tensor block_state(Shape shape);  // f32 [blocks, ...]
 
   Tensor matrix(const std::string& name);       // bf16 [out, in], where it lies
   Tensor vector(const std::string& name);       // f32 [n]
@@ -50,6 +59,7 @@ class Loader {
   const WeightSource& source_;
   const ModelOptions& options_;
   Arenas& arenas_;
+  Past past_;
   std::uint64_t row_bytes_ = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace rondo {
 
 int num_kv_blocks(const ModelOptions& options) {
-  return options.max_streams * ((options.context_tokens + kKvBlockTokens - 1) / kKvBlockTokens);
+  return options.max_streams * ((options.context_tokens + kKvBlockTokens - 1) / kKvBlockTokens) + options.cache_blocks;
 }
 
 namespace {
@@ -58,13 +58,13 @@ GatedDeltaNet::GatedDeltaNet(Loader& loader, const std::string& prefix) {
 
   const ModelOptions& o = loader.options();
   Arena& slots = loader.arenas().slots;
-  const auto state = [&](Shape shape) { return slots.take(DType::F32, shape); };
-  conv_state_ = {state({o.max_streams, conv_.kernel - 1, c.linear_channels()}),
-                 state({o.max_streams, o.max_drafts, c.linear_channels()})};
-  delta_state_ = {state({o.max_streams, spec_.v_heads, spec_.k_dim, spec_.v_dim}),
-                  state({o.max_streams, o.max_drafts, spec_.v_heads, spec_.k_dim}),
-                  state({o.max_streams, o.max_drafts, spec_.v_heads, spec_.v_dim}),
-                  state({o.max_streams, o.max_drafts, spec_.v_heads})};
+  const auto log = [&](Shape shape) { return slots.take(DType::F32, shape); };
+  conv_state_ = {loader.slot_state({o.max_streams, conv_.kernel - 1, c.linear_channels()}),
+                 log({o.max_streams, o.max_drafts, c.linear_channels()})};
+  delta_state_ = {loader.slot_state({o.max_streams, spec_.v_heads, spec_.k_dim, spec_.v_dim}),
+                  log({o.max_streams, o.max_drafts, spec_.v_heads, spec_.k_dim}),
+                  log({o.max_streams, o.max_drafts, spec_.v_heads, spec_.v_dim}),
+                  log({o.max_streams, o.max_drafts, spec_.v_heads})};
 }
 
 void GatedDeltaNet::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor x, Tensor out) const {
@@ -79,6 +79,13 @@ void GatedDeltaNet::forward(Stream& s, const Batch& batch, Scratch scratch, Tens
   gated_delta(s, batch.spans, u, a, b, gains_, spec_, delta_state_, scratch, o);
   gated_norm(s, o, z, norm_gain_, eps_, gate_, o);
   linear(s, out_proj_, o, out);
+}
+
+void GatedDeltaNet::settle(Stream& s, std::span<const RowSpan> spans, Scratch scratch) const {
+  const Tensor x = scratch.take_f32({1, qkv_.shape[0]}), heads = scratch.take_f32({1, spec_.v_heads});
+  const Tensor out = scratch.take_f32({1, z_.shape[0]});
+  causal_conv(s, spans, x, conv_weight_, conv_, conv_state_, x);
+  gated_delta(s, spans, x, heads, heads, gains_, spec_, delta_state_, scratch, out);
 }
 
 GatedAttention::GatedAttention(Loader& loader, const std::string& prefix, Tensor rope_table) : rope_table_(rope_table) {
@@ -98,16 +105,15 @@ GatedAttention::GatedAttention(Loader& loader, const std::string& prefix, Tensor
   o_ = loader.matrix(prefix + ".o_proj.weight");
   gains_ = {loader.gain(prefix + ".q_norm.weight"), loader.gain(prefix + ".k_norm.weight")};
 
-  Arena& kv = loader.arenas().kv;
   const std::int64_t blocks = num_kv_blocks(loader.options());
   const Shape shape{blocks, c.kv_heads, kKvBlockTokens, c.head_dim};
-  cache_ = {kv.take(DType::F32, shape), kv.take(DType::F32, shape)};
+  cache_ = {loader.block_state(shape), loader.block_state(shape)};
   if (!is_sparse()) return;
   index_qk_ = loader.matrix(prefix + ".indexer.index_qk_proj.weight");
   index_gains_ = {loader.gain(prefix + ".indexer.q_layernorm.weight"),
                   loader.gain(prefix + ".indexer.k_layernorm.weight")};
-  index_cache_ = {kv.take(DType::F32, {blocks, kKvBlockTokens, indexer_.head_dim}),
-                  kv.take(DType::F32, {blocks, kKvBlockTokens / indexer_.block_tokens, indexer_.head_dim})};
+  index_cache_ = {loader.block_state({blocks, kKvBlockTokens, indexer_.head_dim}),
+                  loader.block_state({blocks, kKvBlockTokens / indexer_.block_tokens, indexer_.head_dim})};
 }
 
 void GatedAttention::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor x, Tensor out) const {

@@ -16,6 +16,7 @@ class GatedDeltaNet {
  public:
   GatedDeltaNet(Loader& loader, const std::string& prefix);
   void forward(Stream& s, const Batch& batch, Scratch scratch, Tensor x, Tensor out) const;
+  void settle(Stream& s, std::span<const RowSpan> spans, Scratch scratch) const;  // spans of no rows: folds
 
  private:
   DeltaSpec spec_;
@@ -54,6 +55,6 @@ class GatedAttention {
 
 // Positions a KV block: a multiple of every selected block's size.
 constexpr int kKvBlockTokens = 64;
-int num_kv_blocks(const ModelOptions& options);  // enough for every stream's whole window
+int num_kv_blocks(const ModelOptions& options);  // enough for every stream's whole window, and the prefix cache's
 
 }  // namespace rondo

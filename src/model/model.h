@@ -10,6 +10,10 @@
 // absorbs them. A full buffer lets its oldest rows go; the head's cache then begins after them (drafts get worse, text
 // does not change).
 //
+// save keeps a slot's exact state, restore brings it back in another slot, where it goes on as if its rows had just run
+// there: recurrent state, convolution windows and n-gram history by copy, KV and index keys by reference to their
+// blocks as far as these are final, the rest of them by copy.
+//
 // Row law: a row's bits depend on its own sequence alone. One arithmetic: a prompt row = a decoded row, however it was
 // sliced.
 #pragma once
@@ -39,11 +43,15 @@ struct ModelFacts {
   int max_drafts = 0;      // uncertain rows of one window
   int block_tokens = 0;    // positions a KV block
   int num_blocks = 0;
-  int grid = 1;                        // prompt form lies on multiples of this; 1 = one arithmetic
+  int grid = 1;  // 1 = one arithmetic. Else whole cells of `grid` positions of a prompt have a form of their own:
+                 // slices begin on the grid and end on it or in the prompt's last, incomplete cell; states are saved on
+                 // it, while the prompt is filled
   bool has_head = false;               // an MTP head is loaded
   std::uint64_t bytes_per_token = 0;   // KV and index keys
   std::uint64_t bytes_per_stream = 0;  // recurrent state and logs
-  int draft_vocab_size = 0;            // ids the head scores
+  int num_states = 0;                  // places for saved states; 0 = save and restore are not to be called
+  std::uint64_t bytes_per_state = 0;
+  int draft_vocab_size = 0;  // ids the head scores
   int head_buffer_rows =
       0;  // hidden states a slot keeps for the head; a window with more certain rows than this is refused
   std::uint64_t weight_bytes_per_row = 0;  // read for one row: a forward of one row cannot be faster than this
@@ -96,6 +104,15 @@ struct DraftStream {
   std::span<const std::int32_t> blocks;
 };
 
+// What save kept. Positions before shared_tokens (a multiple of block_tokens) are final, for target and head: their
+// blocks may stand in other sequences' tables, too, and nobody writes them again. Those of the blocks after them, up to
+// `tokens`, stay as they are as long as the block is held, but the sequence goes on writing behind them.
+struct SavedState {
+  int tokens = 0;  // committed rows
+  int shared_tokens = 0;
+  bool has_head = false;  // the head has followed: a sequence that feeds it may go on from here
+};
+
 // Milliseconds, timed at load; indexed by rows or streams from 0 to the most there can be. Empty = not timed, `why`
 // says why.
 struct CostTables {
@@ -114,6 +131,8 @@ struct ModelOptions {
   int max_drafts = 8;
   Isa isa = best_isa();
   bool has_head = true;  // false: an MTP head is left out
+  int cache_states = 0;  // of the prefix cache: places for states,
+  int cache_blocks = 0;  // and KV blocks beyond the streams' own
   std::vector<std::int32_t>
       draft_extra;  // ids the draft vocabulary holds besides its first kDraftVocab: the added tokens
 };
@@ -140,6 +159,14 @@ class Model {
 
   virtual void release(int slot) = 0;
 
+  // The slot's committed rows into place `state` (over what it held); no window may be open. A state saved after a
+  // sequence's last window may be restored where another token follows than the one that was drawn.
+  virtual SavedState save(int slot, int state);
+  // Into a released slot. from: the blocks of the sequence that was saved; to: of the slot's from now on, the same ones
+  // before shared_tokens and others after it, which get copies. Both reach to the last row.
+  virtual void restore(int slot, int state, std::span<const std::int32_t> from, std::span<const std::int32_t> to);
+  virtual void forget(int state);  // the place holds nothing
+
   // Times forwards and head levels on slots that hold nothing, at most for about `budget_ms`; once, before any
   // sequence.
   virtual CostTables time_costs(std::span<const std::int32_t> text, double budget_ms) = 0;
@@ -147,6 +174,10 @@ class Model {
 
 // The plan by line item, before anything is reserved or read.
 MemoryPlan plan_memory(const WeightSource& source, ThreadPool& pool, const ModelOptions& options);
+
+// Sets cache_states and cache_blocks to what `bytes` hold, half of them states; 0 = no prefix cache. InvalidArgument,
+// naming what is needed at least, when that is more.
+Result<void> fit_cache(const WeightSource& source, ThreadPool& pool, std::uint64_t bytes, ModelOptions& options);
 
 // Reads the weights in, reserves and touches everything of the plan. source and pool outlive the model. InvalidArgument
 // when the options cannot be (a context beyond the model's own, no row); Io when the memory is not to be had.

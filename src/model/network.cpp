@@ -84,6 +84,10 @@ void Network::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor hid
   if (!has_streams(config_)) rms_norm(s, hidden, final_gain_, {config_.norm_eps, hidden.width()}, hidden);
 }
 
+void Network::settle(Stream& s, std::span<const RowSpan> spans, Scratch scratch) const {
+  for (const Layer& layer : layers_) layer.settle(s, spans, scratch);
+}
+
 void Network::output(Stream& s, const HyperConnection* mixer, Tensor matrix, Tensor hidden,
                      std::span<const std::int32_t> rows, Scratch scratch, Tensor logits) const {
   const auto n = static_cast<std::int64_t>(rows.size());

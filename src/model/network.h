@@ -27,6 +27,8 @@ class Network {
 
   // Every row of the batch through the model. hidden: [rows, hidden_width] f32.
   void forward(Stream& s, const Batch& batch, Scratch scratch, Tensor hidden) const;
+  // Folds the logged rows of spans that have no rows, and no more.
+  void settle(Stream& s, std::span<const RowSpan> spans, Scratch scratch) const;
   // logits[i] of hidden row rows[i]. logits: [n, vocab] f32.
   void logits(Stream& s, Tensor hidden, std::span<const std::int32_t> rows, Scratch scratch, Tensor logits) const;
 

@@ -55,6 +55,7 @@ std::size_t scratch_bytes(const Network& network, const Workspace& workspace, Th
 // Sizes of everything, found by building the network with arenas that only count.
 struct Counted {
   Arenas arenas;
+  std::uint64_t state_floats = 0;  // of one state of the prefix cache
   Arena workspace;
   std::size_t scratch_bytes = 0;
 };
@@ -63,6 +64,8 @@ Counted count(const WeightSource& source, ThreadPool& pool, const ModelOptions& 
   Counted counted;
   Loader loader(source, options, counted.arenas);
   const Network network(loader);
+  for (const Tensor& each : loader.past().slots) counted.state_floats += static_cast<std::uint64_t>(each.width());
+  if (network.has_head()) counted.state_floats += static_cast<std::uint64_t>(kHeadBufferRows * network.hidden_width());
   const Workspace workspace = make_workspace(counted.workspace, network, source.config(), pool.num_threads(), options);
   counted.scratch_bytes = scratch_bytes(network, workspace, pool, options);
   return counted;
@@ -77,36 +80,52 @@ std::uint64_t mapped_weight_bytes(const WeightSource& source) {
   return bytes;
 }
 
-MemoryPlan plan_of(const WeightSource& source, const Counted& counted) {
+std::uint64_t all_states_bytes(const Counted& counted, const ModelOptions& options) {
+  return counted.state_floats * sizeof(float) * static_cast<std::uint64_t>(options.cache_states);
+}
+
+MemoryPlan plan_of(const WeightSource& source, const Counted& counted, const ModelOptions& options) {
+  const std::uint64_t kv_bytes = counted.arenas.kv.used_bytes();
+  const std::uint64_t cache_kv_bytes =
+      kv_bytes / static_cast<std::uint64_t>(num_kv_blocks(options)) * static_cast<std::uint64_t>(options.cache_blocks);
   MemoryPlan plan;
-  plan.lines = {{"weights, read where they lie", mapped_weight_bytes(source), true},
-                {"weights, widened or re-laid", counted.arenas.weights.used_bytes()},
-                {"KV blocks and index keys", counted.arenas.kv.used_bytes(), false, MemoryPlan::Held::ByBlocks},
-                {"recurrent state and logs", counted.arenas.slots.used_bytes(), false, MemoryPlan::Held::BySlots},
-                {"rope table", counted.arenas.tables.used_bytes()},
-                {"hidden states, logits, room to draw", counted.workspace.used_bytes()},
-                {"scratch of the widest forward", counted.scratch_bytes}};
+  plan.lines = {
+      {"weights, read where they lie", mapped_weight_bytes(source), true},
+      {"weights, widened or re-laid", counted.arenas.weights.used_bytes()},
+      {"KV blocks and index keys of the streams", kv_bytes - cache_kv_bytes, false, MemoryPlan::Held::ByBlocks},
+      {"recurrent state and logs", counted.arenas.slots.used_bytes(), false, MemoryPlan::Held::BySlots},
+      {"prefix cache: states", all_states_bytes(counted, options)},
+      {"prefix cache: KV blocks and index keys", cache_kv_bytes, false, MemoryPlan::Held::ByBlocks},
+      {"rope table", counted.arenas.tables.used_bytes()},
+      {"hidden states, logits, room to draw", counted.workspace.used_bytes()},
+      {"scratch of the widest forward", counted.scratch_bytes}};
   return plan;
 }
 
 }  // namespace
+
+std::span<float> Reservation::state(int index) const {
+  return {reinterpret_cast<float*>(states_.data()) + static_cast<std::size_t>(index) * state_floats_, state_floats_};
+}
 
 int Reservation::max_logit_rows(const ModelOptions& options) {
   return std::min(options.max_rows, options.max_streams * (1 + options.max_drafts));
 }
 
 MemoryPlan Reservation::plan(const WeightSource& source, ThreadPool& pool, const ModelOptions& options) {
-  return plan_of(source, count(source, pool, options));
+  return plan_of(source, count(source, pool, options), options);
 }
 
 Result<std::unique_ptr<Reservation>> Reservation::make(const WeightSource& source, ThreadPool& pool,
                                                        const ModelOptions& options) {
   const Counted counted = count(source, pool, options);
   std::unique_ptr<Reservation> made(new Reservation());
-  made->plan_ = plan_of(source, counted);
+  made->plan_ = plan_of(source, counted, options);
+  made->state_floats_ = counted.state_floats;
   TRY(made->weights_, Buffer::reserve(counted.arenas.weights.used_bytes(), "weights"));
   TRY(made->kv_, Buffer::reserve(counted.arenas.kv.used_bytes(), "KV blocks"));
   TRY(made->slots_, Buffer::reserve(counted.arenas.slots.used_bytes(), "recurrent state"));
+  TRY(made->states_, Buffer::reserve(all_states_bytes(counted, options), "states of the prefix cache"));
   TRY(made->tables_, Buffer::reserve(counted.arenas.tables.used_bytes(), "the rope table"));
   TRY(made->workspace_buffer_, Buffer::reserve(counted.workspace.used_bytes(), "hidden states and logits"));
   TRY(made->scratch_buffer_, Buffer::reserve(counted.scratch_bytes, "scratch"));
@@ -114,6 +133,7 @@ Result<std::unique_ptr<Reservation>> Reservation::make(const WeightSource& sourc
   Arenas arenas{Arena(made->weights_), Arena(made->kv_), Arena(made->slots_), Arena(made->tables_)};
   Loader loader(source, options, arenas);
   made->network_ = std::make_unique<Network>(loader);
+  made->past_ = loader.past();
   Arena workspace(made->workspace_buffer_);
   made->workspace_ = make_workspace(workspace, *made->network_, source.config(), pool.num_threads(), options);
   return made;

@@ -40,15 +40,21 @@ class Reservation {
   std::span<float> kv_floats() const {
     return {reinterpret_cast<float*>(kv_.data()), kv_.size_bytes() / sizeof(float)};
   }
+  const Past& past() const { return past_; }
+  // Place of one state of the prefix cache: [the slot tensors' rows, one after the other | waiting rows].
+  std::span<float> state(int index) const;
   std::uint64_t kv_bytes() const { return kv_.size_bytes(); }
   std::uint64_t slot_bytes() const { return slots_.size_bytes(); }
+  std::uint64_t state_bytes() const { return state_floats_ * sizeof(float); }
 
   static int max_logit_rows(const ModelOptions& options);
 
  private:
   Reservation() = default;
   MemoryPlan plan_;
-  Buffer weights_, kv_, slots_, tables_, workspace_buffer_, scratch_buffer_;
+  Buffer weights_, kv_, slots_, tables_, states_, workspace_buffer_, scratch_buffer_;
+  Past past_;
+  std::uint64_t state_floats_ = 0;
   std::size_t scratch_peak_bytes_ = 0;
   Workspace workspace_;
   std::unique_ptr<Network> network_;

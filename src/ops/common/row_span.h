@@ -15,7 +15,7 @@ namespace rondo {
 struct RowSpan {
   int begin = 0;  // first row in the batch
   int count = 0;
-  int certain = 0;  // 1 .. count
+  int certain = 0;  // 1 .. count; 0 of a span without rows, which only folds
   int start_pos = 0;
   int slot = 0;                          // whose recurrent state
   int fold = 0;                          // logged rows of the last span to fold in first

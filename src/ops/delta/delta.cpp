@@ -10,7 +10,8 @@ namespace {
 void check_spans(std::span<const RowSpan> spans, std::int64_t slots, std::int64_t log_rows, int rows) {
   for (const RowSpan& span : spans) {
     CHECK(span.slot >= 0 && span.slot < slots);
-    CHECK(span.certain >= 1 && span.certain <= span.count && span.count - span.certain <= log_rows);
+    CHECK(span.certain >= (span.count > 0 ? 1 : 0) && span.certain <= span.count);
+    CHECK(span.count - span.certain <= log_rows);
     CHECK(span.fold >= 0 && span.fold <= log_rows && (span.start_pos > 0 || span.fold == 0));
     CHECK(span.begin >= 0 && span.begin + span.count <= rows);
   }

@@ -10,7 +10,8 @@
 //
 // State is kept as ops/common/row_span.h says: certain rows move it in place, later rows are logged, `fold` logged rows
 // of the last span go in first, by the operations of the recurrence itself (so folding = having decoded). A span that
-// starts at position 0 starts from zeros, whatever its slot held. All f32. out must not overlap x.
+// starts at position 0 starts from zeros, whatever its slot held. A span of no rows folds and does nothing else. All
+// f32. out must not overlap x.
 #pragma once
 
 #include <span>
