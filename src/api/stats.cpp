@@ -48,14 +48,13 @@ json::Object rounds_of(const RoundCounters& recent, const RoundCounters& ever, b
   return out;
 }
 
-// Rates are of the time the engine worked, so that they say how fast it is and not how much it was asked.
+// Rates are of the time that rounds without prompt rows took: they say how fast it decodes, not how much it was asked.
 json::Object tokens_of(const EngineStatus& engine) {
   const RoundCounters& recent = engine.recent;
   const RoundCounters& lone = recent.lone_tokens > 0 ? recent : engine.work;
   json::Object out;
-  out["together"] = ratio(1000 * count(recent.completion_tokens), recent.real_ms + recent.fill_ms);
-  out["each"] = ratio(1000 * count(recent.completion_tokens) * count(recent.rounds),
-                      (recent.real_ms + recent.fill_ms) * count(recent.windows));
+  out["together"] = ratio(1000 * count(recent.decode_tokens), recent.decode_ms);
+  out["each"] = ratio(1000 * count(recent.decode_tokens), recent.decode_stream_ms);
   out["alone"] = ratio(1000 * count(lone.lone_tokens), lone.lone_ms);
   out["by_second"] = json::Array(engine.tokens_by_second.begin(), engine.tokens_by_second.end());
   return out;

@@ -17,8 +17,10 @@ struct RoundCounters {
   std::uint64_t accepted[kMaxDepth] = {};  // of those, kept
   double planned_ms = 0, real_ms = 0;      // of rounds
   double fill_ms = 0;                      // slices of prompts, between rounds
-  std::uint64_t lone_tokens = 0;           // of rounds that one decoding stream had to itself,
-  double lone_ms = 0;                      // and their time
+  // Rounds without prompt rows, where tokens a second mean something: their tokens, their time, that time once for each
+  // stream in them; and what one stream got that had them to itself.
+  std::uint64_t decode_tokens = 0, lone_tokens = 0;
+  double decode_ms = 0, decode_stream_ms = 0, lone_ms = 0;
 
   // What happened since an earlier reading.
   RoundCounters since(const RoundCounters& earlier) const;

@@ -44,12 +44,24 @@ void Round::run(RoundPlan& plan) {
   // The next drafts, for who goes on: the head absorbs the kept rows, then goes level by level as long as it pays.
   speculator_.draft(going_on_, ms_between(begin, clock_.now()), record);
   speculator_.end_round(record, ms_between(begin, clock_.now()));
+  count(plan, record);
+}
+
+void Round::count(const RoundPlan& plan, const RoundRecord& record) {
   counters_.head_passes += static_cast<std::uint64_t>(record.head_passes);
   counters_.planned_ms += record.planned_ms;
   counters_.real_ms += record.real_ms;
-  counters_.windows += plan.windows.size();
-  if (plan.slices.empty() && plan.windows.size() == 1 && plan.windows.front().count == 1) {
-    counters_.lone_tokens += static_cast<std::uint64_t>(1 + record.accepted);
+  const std::size_t streams = plan.windows.size();
+  counters_.windows += streams;
+  for (const RoundPlan::Rows& rows : plan.windows) {
+    if (rows.count > 1) return;  // prompt rows: not a round that decodes and no more
+  }
+  const std::uint64_t tokens = streams + static_cast<std::uint64_t>(record.accepted);
+  counters_.decode_tokens += tokens;
+  counters_.decode_ms += record.real_ms;
+  counters_.decode_stream_ms += record.real_ms * static_cast<double>(streams);
+  if (streams == 1 && plan.slices.empty()) {
+    counters_.lone_tokens += tokens;
     counters_.lone_ms += record.real_ms;
   }
 }

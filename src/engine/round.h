@@ -23,6 +23,7 @@ class Round {
 
  private:
   Verified verify(const RoundPlan& plan, RoundRecord& record);
+  void count(const RoundPlan& plan, const RoundRecord& record);
   void walk(const RoundPlan& plan, const Verified& verified, RoundRecord& record);
   int walk_window(const RoundPlan::Rows& rows, int num_drafts, std::size_t first_drawn, const Verified& verified);
 

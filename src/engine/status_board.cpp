@@ -20,6 +20,9 @@ RoundCounters RoundCounters::since(const RoundCounters& earlier) const {
   out.planned_ms -= earlier.planned_ms;
   out.real_ms -= earlier.real_ms;
   out.fill_ms -= earlier.fill_ms;
+  out.decode_tokens -= earlier.decode_tokens;
+  out.decode_ms -= earlier.decode_ms;
+  out.decode_stream_ms -= earlier.decode_stream_ms;
   out.lone_tokens -= earlier.lone_tokens;
   out.lone_ms -= earlier.lone_ms;
   return out;

@@ -280,11 +280,12 @@ awaitable<void> Connection::answer() {
 }
 
 HttpReply Connection::answer_at_once(const RouteMatch& match) const {
-  if (match.allow.empty()) return json_reply(404, render_http_error(404, "no such path; GET / lists those there are"));
+  if (match.allow.empty())
+    return json_reply(404, render_http_error(404, "no such path; there are " + routes_in_words()));
   if (request_.method == "OPTIONS") return answer_options(match);
   if (!match.route) return refuse_method(request_.method, match);
   switch (*match.route) {
-    case Route::Home: return HttpReply{200, "text/plain; charset=utf-8", std::string(routes_in_words()), {}};
+    case Route::Home: return context_.page;
     case Route::Health: return answer_health(context_);
     case Route::Stats: return json_reply(200, render_stats(context_.model, context_.runner.status()));
     case Route::Models: return json_reply(200, render_models(context_.model));

@@ -22,6 +22,7 @@
 
 #include "server/event_queue.h"
 #include "server/http_message.h"
+#include "server/page.h"
 #include "server/request_reader.h"
 #include "server/server.h"
 
@@ -46,6 +47,7 @@ struct ServerContext {
   ServedModel model;
   RequestRunner& runner;
   const PromptBuilder& prompts;
+  const HttpReply page = make_page();
   boost::asio::io_context& io;
   boost::asio::thread_pool& workers;
   bool is_draining = false;                     // every reply is its connection's last

@@ -65,17 +65,14 @@ RouteMatch find_route(std::string_view method, std::string_view target) {
   return match;
 }
 
-std::string_view routes_in_words() {
-  return "Rondo: a language model behind an OpenAI-compatible address.\n"
-         "\n"
-         "POST /v1/chat/completions  a chat reply, whole or streamed\n"
-         "POST /v1/completions       a text or token ids continued as they are\n"
-         "POST /tokenize             a text or a conversation to token ids\n"
-         "POST /detokenize           token ids to text\n"
-         "GET  /v1/models            the model served here\n"
-         "GET  /v1/models/NAME       the same, by name\n"
-         "GET  /stats               what the engine is doing: streams, rounds, drafts, tokens/s, memory\n"
-         "GET  /health               200 while the engine's loop comes round\n";
+std::string routes_in_words() {
+  std::string out;
+  for (const RouteRow& row : kRoutes) {
+    if (!out.empty()) out += ", ";
+    out.append(row.method).append(" ").append(row.path);
+    if (row.path.size() > 1 && row.path.ends_with('/')) out += "NAME";
+  }
+  return out;
 }
 
 }  // namespace rondo

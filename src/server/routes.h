@@ -18,6 +18,6 @@ struct RouteMatch {
 // HEAD goes where GET goes. target: as sent, a path with perhaps a query, or a whole address.
 RouteMatch find_route(std::string_view method, std::string_view target);
 
-std::string_view routes_in_words();  // for people who open the address in a browser
+std::string routes_in_words();  // "GET /, GET /health, ...": for who asked for a path that is not there
 
 }  // namespace rondo

@@ -41,7 +41,9 @@ EngineStatus busy() {
   status.recent.completion_tokens = 30;
   status.recent.planned_ms = 45;
   status.recent.real_ms = 50;
-  status.recent.fill_ms = 10;
+  status.recent.decode_tokens = 30;
+  status.recent.decode_ms = 60;
+  status.recent.decode_stream_ms = 120;
   status.recent.drafted[0] = 8;
   status.recent.accepted[0] = 6;
   status.tokens_by_second.back() = 30;
@@ -65,9 +67,9 @@ TEST(Stats, SaysWhatTheEngineIsDoing) {
             R"("drafted":[80,40],"accepted":[60,0]})");
 }
 
-TEST(Stats, RatesAreOfTheTimeWorked) {
+TEST(Stats, RatesAreOfTheTimeOfRoundsThatDecode) {
   const json::Object tokens = stats_of(model(), busy()).at("tokens_per_s").as_object();
-  EXPECT_EQ(tokens.at("together").to_number<double>(), 500);  // 30 tokens in 50 + 10 ms
+  EXPECT_EQ(tokens.at("together").to_number<double>(), 500);  // 30 tokens in 60 ms
   EXPECT_EQ(tokens.at("each").to_number<double>(), 250);      // two streams a round
   EXPECT_EQ(tokens.at("alone").to_number<double>(), 3000);    // lately none: 30 in 10 ms, since the start
   EXPECT_EQ(tokens.at("by_second").as_array().size(), static_cast<std::size_t>(StatusBoard::kSeconds));

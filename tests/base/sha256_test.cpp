@@ -29,6 +29,11 @@ const std::vector<Vector>& fips_vectors() {
   return vectors;
 }
 
+TEST(Sha256, Base64IsTheSameDigest) {
+  EXPECT_EQ(sha256_base64(""), "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
+  EXPECT_EQ(sha256_base64("abc"), "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
+}
+
 TEST(Sha256, GivesTheStandardsOwnExamples) {
   for (const auto& each : fips_vectors()) EXPECT_EQ(sha256_hex(each.message), each.digest) << each.message.size();
 }

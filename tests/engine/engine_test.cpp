@@ -108,7 +108,8 @@ TEST(Engine, CountsWhatItDid) {
   EXPECT_EQ(status.work.rounds, static_cast<std::uint64_t>(s.engine.log().rounds().back()->round));
   EXPECT_EQ(status.work.windows, static_cast<std::uint64_t>(a->end->usage.rounds + b->end->usage.rounds));
   EXPECT_GE(status.work.lone_tokens, 1u);  // the longer reply's last ones, while it was alone
-  EXPECT_LE(status.work.lone_tokens, 7u);
+  EXPECT_LE(status.work.lone_tokens, status.work.decode_tokens);
+  EXPECT_EQ(status.work.decode_tokens, 11u);  // one prompt went by slices, the other is one row
   EXPECT_EQ(status.recent.completion_tokens, 11u);
   EXPECT_EQ(status.blocks_held, 0);
   EXPECT_EQ(a->end->usage.prompt_tokens, 30);
@@ -116,6 +117,16 @@ TEST(Engine, CountsWhatItDid) {
   EXPECT_EQ(a->end->usage.completion_tokens,
             a->end->usage.rounds + a->end->usage.accepted);  // each round brings one more
   EXPECT_EQ(b->end->usage.completion_tokens, 4);
+}
+
+TEST(Engine, ARoundWithPromptRowsIsNotCountedAsDecoding) {
+  Rig s;
+  s.submit(request(5, 3));
+  while (s.engine.turn()) {
+  }
+  EXPECT_EQ(s.engine.status().work.completion_tokens, 3u);
+  EXPECT_EQ(s.engine.status().work.decode_tokens, 2u);
+  EXPECT_EQ(s.engine.status().work.lone_tokens, 2u);
 }
 
 // Shared for real: every stream's window rides one forward, every stream's draft one head pass a level.

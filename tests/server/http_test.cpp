@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sha256.h"
 #include "tests/server/server_fixture.h"
 
 namespace rondo {
@@ -180,6 +181,29 @@ TEST_F(Http, MoreClientsThanConnectionsWaitTheirTurn) {
     RawClient client(port);
     client.send(get("/health"));
     EXPECT_EQ(client.read_reply().value_or(RawReply{}).status, 200);
+  }
+}
+
+// One document, and nothing from anywhere: what the policy allows is what the page has.
+TEST_F(Http, ThePageComesWithAPolicyThatAllowsItselfAndNothingElse) {
+  start();
+  const RawReply reply = ask(get("/"));
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.headers.at("content-type"), "text/html; charset=utf-8");
+  const std::string& policy = reply.headers.at("content-security-policy");
+  EXPECT_EQ(policy.find("unsafe"), std::string::npos);
+  EXPECT_TRUE(policy.starts_with("default-src 'none'; ")) << policy;
+  const auto between = [&](std::string_view begin, std::string_view end) {
+    const std::size_t from = reply.body.find(begin) + begin.size();
+    EXPECT_EQ(reply.body.find(begin, from), std::string::npos) << "more than one " << begin;
+    return reply.body.substr(from, reply.body.find(end, from) - from);
+  };
+  const std::string script = between("<script type=\"module\">", "</script>"), style = between("<style>", "</style>");
+  EXPECT_GT(script.size(), 1000u);
+  EXPECT_NE(policy.find("script-src 'sha256-" + sha256_base64(script) + "';"), std::string::npos);
+  EXPECT_NE(policy.find("style-src 'sha256-" + sha256_base64(style) + "';"), std::string::npos);
+  for (const char* outside : {"src=", "@import", "url(", "onclick="}) {
+    EXPECT_EQ(reply.body.find(outside), std::string::npos) << outside;
   }
 }
 
