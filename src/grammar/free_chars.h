@@ -1,0 +1,13 @@
+// free_chars of an automaton (automaton.h): for each state and class of text, how many code points of that class may
+// follow whatever they are. A mask takes all tokens of such text at once instead of looking at each.
+#pragma once
+
+#include "grammar/automaton.h"
+
+namespace rondo::grammar {
+
+bool is_plain_char(char32_t code_point);  // of TextClass::Plain
+
+void fill_free_chars(Automaton& automaton);
+
+}  // namespace rondo::grammar
