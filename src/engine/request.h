@@ -18,6 +18,9 @@ namespace rondo {
 class TokenRule {
  public:
   virtual ~TokenRule() = default;
+  // At admission, before any other call: takes all the memory it will need for windows of at most `most_drafts`.
+  // Nothing may be allocated after it.
+  virtual void reserve(int most_drafts) = 0;
   // The tokens allowed after what was accepted and then `drafts`, as bits into `mask` (ops/sample/draw.h), which is
   // cleared.
   virtual void allow_after(std::span<const std::int32_t> drafts, std::span<std::uint32_t> mask) = 0;

@@ -36,6 +36,7 @@ Sequence::Sequence(Submission submission, const Tokenizer* tokenizer, int slot, 
     mask_size_ = (static_cast<std::size_t>(vocab_size) + 31) / 32;
     mask_words_.resize((1 + most_drafts) * mask_size_);
     masks_.reserve(1 + most_drafts);
+    request().rule->reserve(max_drafts);
   }
   if (tokenizer != nullptr) detokenizer_.emplace(*tokenizer, request().skip_special);
   usage_.prompt_tokens = static_cast<int>(prompt);

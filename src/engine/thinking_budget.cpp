@@ -13,6 +13,10 @@ ThinkingBudget::ThinkingBudget(int budget_tokens, std::vector<std::int32_t> clos
   CHECK(budget_tokens >= 0 && !closing_.empty() && closing_.back() == end_id);
 }
 
+void ThinkingBudget::reserve(int most_drafts) {
+  if (other_ != nullptr) other_->reserve(most_drafts);
+}
+
 void ThinkingBudget::step(Thought& thought, std::int32_t token) const {
   if (thought.is_closed) return;
   ++thought.num_tokens;

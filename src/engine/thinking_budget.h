@@ -20,6 +20,7 @@ class ThinkingBudget final : public TokenRule {
   ThinkingBudget(int budget_tokens, std::vector<std::int32_t> closing, std::int32_t end_id,
                  std::shared_ptr<TokenRule> other);
 
+  void reserve(int most_drafts) override;
   void allow_after(std::span<const std::int32_t> drafts, std::span<std::uint32_t> mask) override;
   void accept(std::int32_t token) override;
 

@@ -14,6 +14,7 @@ namespace {
 
 class TestRule final : public TokenRule {
  public:
+  void reserve(int) override {}
   TestRule(std::uint64_t seed, std::vector<std::int32_t> always) : state_(seed), always_(std::move(always)) {}
 
   void allow_after(std::span<const std::int32_t> drafts, std::span<std::uint32_t> mask) override {

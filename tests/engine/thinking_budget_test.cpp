@@ -60,14 +60,18 @@ TEST(ThinkingBudget, OfNothingForcesAtOnce) {
 
 class Recorder final : public TokenRule {
  public:
+  void reserve(int most_drafts) override { reserved = most_drafts; }
   void allow_after(std::span<const std::int32_t>, std::span<std::uint32_t> mask) override { mask[0] = 1u << 5; }
   void accept(std::int32_t token) override { accepted.push_back(token); }
   Ids accepted;
+  int reserved = -1;
 };
 
 TEST(ThinkingBudget, LeavesTheRestToTheOtherRuleAndTellsItEverything) {
   const auto other = std::make_shared<Recorder>();
   ThinkingBudget rule(1, {kEnd}, kEnd, other);
+  rule.reserve(7);
+  EXPECT_EQ(other->reserved, 7);
   EXPECT_EQ(forced_after(rule, {}), 5);
   EXPECT_EQ(forced_after(rule, {9}), kEnd);
   EXPECT_EQ(forced_after(rule, {9, kEnd}), 5);
