@@ -1,26 +1,16 @@
 #include "api/completions_reply.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "api/choice_ends.h"
 #include "api/openai_reply.h"
+#include "api/token_name.h"
 #include "base/json.h"
-#include "text/utf8.h"
 
 namespace rondo {
 
 namespace {
-
-// A token as the logprobs name it: its text, or its bytes where they are not whole UTF-8.
-std::string token_name(const std::string& bytes) {
-  if (is_utf8(bytes)) return bytes;
-  std::string name = "bytes:";
-  for (const char byte : bytes) name += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
-  return name;
-}
 
 bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
@@ -181,7 +171,7 @@ class StreamedCompletions final : public ReplyWriter {
     return out + server_sent_event(last) + std::string(kDone);
   }
 
-  std::string fail(const ApiError& error) override { return StreamedReply::fail(error); }
+  std::string fail(const ApiError& error) override { return end_stream(error); }
 
  private:
   json::Value take(LogprobLists& lists) const {

@@ -2,25 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <utility>
 
 #include "api/openai_messages.h"
+#include "engine/thinking_budget.h"
 
 namespace rondo {
 
 namespace {
 
 bool never(const json::Value&) { return false; }
-bool is_false(const json::Value& value) { return value.is_bool() && !value.get_bool(); }
-bool is_zero(const json::Value& value) { return value.is_number() && value.to_number<double>() == 0; }
 bool is_one(const json::Value& value) { return value.is_number() && value.to_number<double>() == 1; }
 bool is_empty_array(const json::Value& value) { return value.is_array() && value.get_array().empty(); }
 bool is_text(const json::Value& value, std::string_view text) {
   return value.is_string() && std::string_view(value.get_string()) == text;
 }
 bool is_medium(const json::Value& value) { return is_text(value, "medium"); }
-// Without tools there is none to choose.
-bool chooses_no_tool(const json::Value& value) { return is_text(value, "none") || is_text(value, "auto"); }
+bool chooses_no_function(const json::Value& value) { return is_text(value, "none") || is_text(value, "auto"); }
 bool is_text_only(const json::Value& value) {
   return value.is_array() && value.get_array().size() == 1 && is_text(value.get_array()[0], "text");
 }
@@ -37,17 +36,10 @@ struct RefusedField {
   std::string_view why;
 };
 constexpr RefusedField kRefusedFields[] = {
-    {"tools", is_empty_array, "tools are not supported yet"},
-    {"functions", is_empty_array, "functions are not supported"},
-    {"tool_choice", chooses_no_tool, "tool_choice is not supported yet"},
-    {"function_call", chooses_no_tool, "function_call is not supported"},
+    {"functions", is_empty_array, "functions are not supported: use tools"},
+    {"function_call", chooses_no_function, "function_call is not supported: use tool_choice"},
     {"response_format", is_plain_text_format, "response_format is not supported yet, except {\"type\":\"text\"}"},
-    {"logprobs", is_false, "logprobs are not supported yet"},
-    {"top_logprobs", is_zero, "top_logprobs are not supported yet"},
     {"repetition_penalty", is_one, "repetition_penalty is not supported, except 1"},
-    {"n", is_one, "n is not supported yet, except 1"},
-    {"thinking_budget", never, "thinking_budget is not supported yet"},
-    {"reasoning_effort", never, "reasoning_effort is not supported; see chat_template_kwargs"},
     {"verbosity", is_medium, "verbosity is not supported, except \"medium\""},
     {"modalities", is_text_only, "modalities are not supported, except [\"text\"]"},
     {"audio", never, "audio is not supported"},
@@ -72,7 +64,6 @@ void check_labels(RequestFields& fields) {
   for (const std::string_view label : kTextLabels) fields.text(label);
   fields.object("metadata");
   fields.boolean("store");
-  fields.boolean("parallel_tool_calls");  // there are no tools to call
 }
 
 void read_messages(RequestFields& fields, json::Object& variables) {
@@ -81,6 +72,29 @@ void read_messages(RequestFields& fields, json::Object& variables) {
   ApiResult<json::Array> normalised = normalise_messages(*messages);
   if (!normalised) return fields.refuse(std::move(normalised).error());
   variables["messages"] = *std::move(normalised);
+}
+
+void read_effort(RequestFields& fields, const ServedModel& model, json::Object& variables) {
+  const std::optional<std::string> effort = fields.text("reasoning_effort");
+  if (!effort) return;
+  const bool thinks = *effort != "none";
+  if (!model.reads_enable_thinking && !(thinks && model.reads_reasoning_effort)) {
+    return fields.refuse("reasoning_effort",
+                         "reasoning_effort is not supported: this model's template does not know it",
+                         ErrorCode::Unsupported);
+  }
+  if (model.reads_enable_thinking) variables["enable_thinking"] = thinks;
+  if (!thinks) return;
+  if (model.reads_reasoning_effort) {
+    variables["reasoning_effort"] = *effort;
+  } else if (*effort != "medium") {
+    fields.refuse(
+        "reasoning_effort",
+        fmt::format("reasoning_effort '{}' is not supported: this model's thought has no grades. 'none' turns "
+                    "it off, 'medium' on, and thinking_budget bounds it",
+                    *effort),
+        ErrorCode::Unsupported);
+  }
 }
 
 void read_template_kwargs(RequestFields& fields, json::Object& variables) {
@@ -96,6 +110,40 @@ void read_template_kwargs(RequestFields& fields, json::Object& variables) {
   }
 }
 
+ToolUse read_tool_use(RequestFields& fields, const ServedModel& model, json::Object& variables) {
+  ToolUse use = read_tools(fields);
+  if (use.declared.empty()) return use;
+  if (!model.reads_tools) {
+    fields.refuse("tools", "tools are not supported: this model's template does not show them to it",
+                  ErrorCode::Unsupported);
+  }
+  if (use.choice == ToolChoice::Required) {
+    fields.refuse("tool_choice", "tool_choice can only be auto or none yet", ErrorCode::Unsupported);
+  }
+  if (use.choice == ToolChoice::Auto && !use.parallel) {
+    fields.refuse("parallel_tool_calls", "parallel_tool_calls can only be true yet", ErrorCode::Unsupported);
+  }
+  variables["tools"] = use.declared;
+  return use;
+}
+
+void read_logprobs(RequestFields& fields, ChatRequest& chat) {
+  const bool wanted = fields.boolean("logprobs").value_or(false);
+  const std::optional<std::int64_t> top = fields.integer("top_logprobs", 0, kMaxTopLogprobs);
+  if (top.value_or(0) > 0 && !wanted) fields.refuse("top_logprobs", "top_logprobs needs logprobs: true");
+  if (wanted) chat.num_top_logprobs = static_cast<int>(top.value_or(0));
+}
+
+void read_thinking_budget(RequestFields& fields, const ServedModel& model, ChatRequest& chat) {
+  const std::optional<std::int64_t> budget = fields.integer("thinking_budget", 0, kMostTokens);
+  if (!budget) return;
+  if (model.think_closing.empty()) {
+    fields.refuse("thinking_budget", "thinking_budget is not supported: this model has no token </think>",
+                  ErrorCode::Unsupported);
+  }
+  chat.thinking_budget = static_cast<int>(*budget);
+}
+
 void read_max_tokens(RequestFields& fields, ChatRequest& chat) {
   const std::optional<std::int64_t> old_name = fields.integer("max_tokens", 1, kMostTokens);
   const std::optional<std::int64_t> new_name = fields.integer("max_completion_tokens", 1, kMostTokens);
@@ -106,6 +154,13 @@ void read_max_tokens(RequestFields& fields, ChatRequest& chat) {
   if (old_name && !new_name) chat.max_tokens = static_cast<int>(*old_name);
 }
 
+// A choice's own: a rule moves with its reply.
+std::shared_ptr<TokenRule> make_rule(const PreparedChat& prepared, const ServedModel& model) {
+  if (!prepared.chat.thinking_budget || !prepared.thinking) return nullptr;
+  return std::make_shared<ThinkingBudget>(*prepared.chat.thinking_budget, model.think_closing, *model.think_end_id,
+                                          nullptr);
+}
+
 }  // namespace
 
 ApiResult<ChatRequest> parse_chat(std::string_view body, const ServedModel& model, std::int64_t fresh_seed) {
@@ -114,12 +169,15 @@ ApiResult<ChatRequest> parse_chat(std::string_view body, const ServedModel& mode
   RequestFields fields(*document, "");
   ChatRequest chat;
   check_model(fields, model);
-  read_conversation(fields, chat.variables);
+  chat.tools = read_conversation(fields, model, chat.variables);
   chat.variables["add_generation_prompt"] = true;
   read_max_tokens(fields, chat);
   read_drafts(fields, chat);
   read_cache(fields, chat);
   read_sampling(fields, model, fresh_seed, chat);
+  chat.num_choices = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
+  read_logprobs(fields, chat);
+  read_thinking_budget(fields, model, chat);
   read_stop(fields, "stop", chat);
   read_stream_options(fields, chat);
   chat.ignore_eos = fields.boolean("ignore_eos").value_or(false);
@@ -130,9 +188,12 @@ ApiResult<ChatRequest> parse_chat(std::string_view body, const ServedModel& mode
   return chat;
 }
 
-void read_conversation(RequestFields& fields, json::Object& variables) {
+ToolUse read_conversation(RequestFields& fields, const ServedModel& model, json::Object& variables) {
   read_messages(fields, variables);
-  read_template_kwargs(fields, variables);
+  ToolUse tools = read_tool_use(fields, model, variables);
+  read_effort(fields, model, variables);
+  read_template_kwargs(fields, variables);  // the last word is theirs
+  return tools;
 }
 
 ApiResult<BuiltPrompt> build_prompt(const PromptBuilder& prompts, const json::Object& variables) {
@@ -153,8 +214,15 @@ ApiResult<PreparedChat> prepare_chat(std::string_view body, const ServedModel& m
   prepared.thinking = prompt->thinking;
   ApiResult<Request> request = to_request(*chat, std::move(prompt->ids), model, "messages");
   if (!request) return refusal(std::move(request).error());
+  if (!chat->tools.declared.empty() && chat->tools.choice == ToolChoice::None && model.tool_call_id) {
+    request->draw.bias.push_back({*model.tool_call_id, -std::numeric_limits<float>::infinity()});
+  }
   prepared.chat = *std::move(chat);
-  prepared.request = *std::move(request);
+  for (int i = 0; i < prepared.chat.num_choices; ++i) {
+    Request& choice = prepared.requests.emplace_back(*request);
+    choice.draw.seed = choice_seed(prepared.chat.seed, i);
+    choice.rule = make_rule(prepared, model);
+  }
   return prepared;
 }
 

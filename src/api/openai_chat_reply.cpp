@@ -2,67 +2,33 @@
 
 #include <utility>
 
+#include "api/chat_writer.h"
 #include "api/openai_chat.h"
-#include "api/openai_reply.h"
 
 namespace rondo {
-
-namespace {
-
-class WholeChat final : public ReplyWriter {
- public:
-  explicit WholeChat(ReplyFacts facts) : reply_(std::move(facts)) {}
-  std::string push(int /*choice*/, const TextEvent& event) override {
-    reply_.push(event);
-    return "";
-  }
-  std::string finish(int /*choice*/, const EndEvent& end) override { return reply_.finish(end); }
-  std::string fail(const ApiError& error) override { return render_openai_error(error); }
-
- private:
-  WholeReply reply_;
-};
-
-class StreamedChat final : public ReplyWriter {
- public:
-  explicit StreamedChat(ReplyFacts facts) : reply_(std::move(facts)) {}
-  std::string begin() override { return reply_.begin(); }
-  std::string push(int /*choice*/, const TextEvent& event) override { return reply_.push(event); }
-  std::string finish(int /*choice*/, const EndEvent& end) override { return reply_.finish(end); }
-  std::string fail(const ApiError& error) override { return StreamedReply::fail(error); }
-
- private:
-  StreamedReply reply_;
-};
-
-ReplyFacts facts_of(const ServedModel& model, const PreparedChat& prepared, const ReplyStamp& stamp) {
-  ReplyFacts facts;
-  facts.id = "chatcmpl-" + stamp.id;
-  facts.created = stamp.created;
-  facts.model = model.name;
-  facts.seed = prepared.chat.seed;
-  facts.arithmetic = model.arithmetic;
-  facts.thinking = prepared.thinking;
-  facts.think_end_id = model.think_end_id;
-  facts.include_usage = prepared.chat.include_usage;
-  return facts;
-}
-
-}  // namespace
 
 ApiResult<PreparedReply> prepare_chat_reply(std::string_view body, const ServedModel& model,
                                             const PromptBuilder& prompts, const ReplyStamp& stamp) {
   ApiResult<PreparedChat> prepared = prepare_chat(body, model, prompts, stamp.fresh_seed);
   if (!prepared) return refusal(std::move(prepared).error());
-  ReplyFacts facts = facts_of(model, *prepared, stamp);
+  const ChatRequest& chat = prepared->chat;
+  ChatFacts facts;
+  facts.id = stamp.id;
+  facts.created = stamp.created;
+  facts.model = model.name;
+  facts.seed = chat.seed;
+  facts.arithmetic = model.arithmetic;
+  facts.num_choices = chat.num_choices;
+  facts.thinking = prepared->thinking;
+  facts.think_end_id = model.think_end_id;
+  facts.tools = chat.tools.callable;
+  facts.has_logprobs = chat.num_top_logprobs >= 0;
+  facts.include_usage = chat.include_usage;
+  facts.prompts = &prompts;
   PreparedReply reply;
-  reply.delivery = prepared->chat.delivery;
-  reply.requests.push_back(std::move(prepared->request));
-  if (reply.delivery == Delivery::Streamed) {
-    reply.writer = std::make_unique<StreamedChat>(std::move(facts));
-  } else {
-    reply.writer = std::make_unique<WholeChat>(std::move(facts));
-  }
+  reply.delivery = chat.delivery;
+  reply.requests = std::move(prepared->requests);
+  reply.writer = make_chat_writer(std::move(facts), reply.delivery);
   return reply;
 }
 

@@ -22,7 +22,11 @@ struct ServedModel {
   std::optional<std::int32_t> think_end_id;  // </think>, where it is one token
   MemoryPlan memory;                         // what was reserved for it
   bool drafts_priced = false;                // rounds are planned in milliseconds
-  std::int64_t created = 0;                  // seconds since 1970
+  std::optional<std::int32_t> tool_call_id;  // <tool_call>, likewise
+  std::vector<std::int32_t> think_closing;   // what a thought is ended with, think_end_id last; empty without it
+  // The variables of a chat that the template reads; the others it cannot honour.
+  bool reads_tools = false, reads_enable_thinking = false, reads_reasoning_effort = false;
+  std::int64_t created = 0;  // seconds since 1970
 };
 
 }  // namespace rondo

@@ -17,9 +17,10 @@ ApiResult<PreparedReply> ready(json::Object document) {
   return reply;
 }
 
-ApiResult<std::vector<std::int32_t>> encode_conversation(RequestFields& fields, const PromptBuilder& prompts) {
+ApiResult<std::vector<std::int32_t>> encode_conversation(RequestFields& fields, const ServedModel& model,
+                                                         const PromptBuilder& prompts) {
   json::Object variables;
-  read_conversation(fields, variables);
+  read_conversation(fields, model, variables);
   variables["add_generation_prompt"] = fields.boolean("add_generation_prompt").value_or(true);
   fields.refuse_unread();
   if (fields.refusal()) return refusal(*fields.refusal());
@@ -28,9 +29,10 @@ ApiResult<std::vector<std::int32_t>> encode_conversation(RequestFields& fields, 
   return std::move(prompt->ids);
 }
 
-ApiResult<std::vector<std::int32_t>> encode_either(RequestFields& fields, const PromptBuilder& prompts) {
+ApiResult<std::vector<std::int32_t>> encode_either(RequestFields& fields, const ServedModel& model,
+                                                   const PromptBuilder& prompts) {
   const std::optional<std::string> content = fields.text("content");
-  if (!content && fields.find("messages") != nullptr) return encode_conversation(fields, prompts);
+  if (!content && fields.find("messages") != nullptr) return encode_conversation(fields, model, prompts);
   if (!content) fields.refuse("content", "content is missing: a text, or messages");
   fields.refuse_unread();
   if (fields.refusal()) return refusal(*fields.refusal());
@@ -62,7 +64,7 @@ ApiResult<PreparedReply> prepare_tokenize(std::string_view body, const ServedMod
   if (!document) return refusal(document.error());
   RequestFields fields(*document, "");
   check_model(fields, model);
-  ApiResult<std::vector<std::int32_t>> ids = encode_either(fields, prompts);
+  ApiResult<std::vector<std::int32_t>> ids = encode_either(fields, model, prompts);
   if (!ids) return refusal(std::move(ids).error());
   json::Object out;
   out["tokens"] = json::Array(ids->begin(), ids->end());

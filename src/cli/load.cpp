@@ -82,6 +82,13 @@ ServedModel Loaded::served() const {
   out.think_end_id = tokenizer->find_id("</think>");
   out.memory = model->plan();
   out.drafts_priced = costs.priced();
+  out.tool_call_id = tokenizer->find_id("<tool_call>");
+  if (out.think_end_id) out.think_closing = tokenizer->encode("\n</think>");
+  if (chat_template != nullptr) {
+    out.reads_tools = chat_template->mentions("tools");
+    out.reads_enable_thinking = chat_template->mentions("enable_thinking");
+    out.reads_reasoning_effort = chat_template->mentions("reasoning_effort");
+  }
   out.created = std::time(nullptr);
   return out;
 }

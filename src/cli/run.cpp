@@ -13,7 +13,9 @@
 
 #include "api/openai_chat.h"
 #include "api/openai_reply.h"
+#include "api/reasoning_count.h"
 #include "api/template_prompt.h"
+#include "api/think_split.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/load.h"

@@ -1,5 +1,6 @@
 #include "text/chat_template.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/mmap_file.h"
@@ -70,6 +71,11 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, const std::str
   } catch (const jinja::Fault& fault) {
     return failure(ErrorCode::Corrupt, name + ":" + std::to_string(fault.line) + ": " + fault.message);
   }
+}
+
+bool ChatTemplate::mentions(std::string_view name) const {
+  const auto& names = program_->tree->names;
+  return std::any_of(names.begin(), names.end(), [&](const auto* each) { return each->view() == name; });
 }
 
 Result<MarkedText> ChatTemplate::render(const json::Object& variables, std::time_t now) const {

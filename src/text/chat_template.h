@@ -36,6 +36,8 @@ class ChatTemplate {
   // or fails.
   Result<MarkedText> render(const json::Object& variables, std::time_t now) const;
 
+  bool mentions(std::string_view name) const;  // of a variable: one that it does not mention changes no prompt
+
  private:
   struct Program;
   explicit ChatTemplate(std::unique_ptr<const Program> program);

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/api/fake_prompts.h"
+
 namespace rondo {
 namespace {
 
@@ -18,6 +20,9 @@ ServedModel demo() {
   model.vocab_size = 50;
   model.context_tokens = 100;
   model.max_tokens = 40;
+  model.think_end_id = 9;
+  model.think_closing = {3, 9};
+  model.reads_tools = model.reads_enable_thinking = true;
   model.defaults = {0.7F, 0.95F, 20, 0.0F, {7, 8}};
   return model;
 }
@@ -82,23 +87,44 @@ const RefusedCase kRefusedCases[] = {
     {R"("stream":true,"stream_options":{"colour":1})", "stream_options.colour"},
     {R"("stream":true,"stream_options":{"include_obfuscation":true})", "stream_options.include_obfuscation"},
     {R"("stream":true,"stream_options":[])", "stream_options"},
-    {R"("n":2)", "n"},
+    {R"("n":0)", "n"},
+    {R"("n":129)", "n"},
     {R"("n":"1")", "n"},
     {R"("ignore_eos":1)", "ignore_eos"},
     {R"("chat_template_kwargs":[])", "chat_template_kwargs"},
     {R"("chat_template_kwargs":{"messages":[]})", "chat_template_kwargs.messages"},
     {R"("chat_template_kwargs":{"add_generation_prompt":false})", "chat_template_kwargs.add_generation_prompt"},
-    {R"("tools":[{"type":"function","function":{"name":"f"}}])", "tools"},
     {R"("tools":{})", "tools"},
+    {R"("tools":[5])", "tools[0]"},
+    {R"("tools":[{}])", "tools[0].type"},
+    {R"("tools":[{"type":"custom","custom":{"name":"f"}}])", "tools[0].type"},
+    {R"("tools":[{"type":"function"}])", "tools[0].function"},
+    {R"("tools":[{"type":"function","function":{}}])", "tools[0].function.name"},
+    {R"("tools":[{"type":"function","function":{"name":"a b"}}])", "tools[0].function.name"},
+    {R"("tools":[{"type":"function","function":{"name":"a>"}}])", "tools[0].function.name"},
+    {R"("tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"f"}}])",
+     "tools[1].function.name"},
+    {R"("tools":[{"type":"function","function":{"name":"f","parameters":[]}}])", "tools[0].function.parameters"},
+    {R"("tools":[{"type":"function","function":{"name":"f","description":5}}])", "tools[0].function.description"},
+    {R"("tools":[{"type":"function","function":{"name":"f","colour":1}}])", "tools[0].function.colour"},
     {R"("tool_choice":"required")", "tool_choice"},
-    {R"("tool_choice":{"type":"function","function":{"name":"f"}})", "tool_choice"},
+    {R"("tool_choice":"any")", "tool_choice"},
+    {R"("tool_choice":5)", "tool_choice"},
+    {R"("tool_choice":{})", "tool_choice.type"},
+    {R"("tool_choice":{"type":"function","function":{"name":"f"}})", "tool_choice.function.name"},
+    {R"("tool_choice":{"type":"function"})", "tool_choice.function"},
+    {R"("tool_choice":{"type":"allowed_tools"})", "tool_choice.allowed_tools"},
+    {R"("tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}})",
+     "tool_choice.allowed_tools.tools"},
     {R"("functions":[{"name":"f"}])", "functions"},
     {R"("function_call":{"name":"f"})", "function_call"},
     {R"("response_format":{"type":"json_object"})", "response_format"},
     {R"("response_format":{"type":"text","more":1})", "response_format"},
     {R"("response_format":"text")", "response_format"},
-    {R"("logprobs":true)", "logprobs"},
+    {R"("logprobs":1)", "logprobs"},
     {R"("top_logprobs":3)", "top_logprobs"},
+    {R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},
+    {R"("logprobs":true,"top_logprobs":-1)", "top_logprobs"},
     {R"("logit_bias":[])", "logit_bias"},
     {R"("logit_bias":{"x":1})", "logit_bias"},
     {R"("logit_bias":{"50":1})", "logit_bias"},
@@ -107,8 +133,10 @@ const RefusedCase kRefusedCases[] = {
     {R"("presence_penalty":2.5)", "presence_penalty"},
     {R"("frequency_penalty":"x")", "frequency_penalty"},
     {R"("repetition_penalty":1.1)", "repetition_penalty"},
-    {R"("thinking_budget":10)", "thinking_budget"},
+    {R"("thinking_budget":-1)", "thinking_budget"},
+    {R"("thinking_budget":"much")", "thinking_budget"},
     {R"("reasoning_effort":"low")", "reasoning_effort"},
+    {R"("reasoning_effort":3)", "reasoning_effort"},
     {R"("verbosity":"high")", "verbosity"},
     {R"("modalities":["text","audio"])", "modalities"},
     {R"("audio":{"voice":"x"})", "audio"},
@@ -139,7 +167,8 @@ TEST(ParseChat, AcceptsLabelsAndValuesThatAskForNothing) {
   const std::string kAccepted[] = {
       R"("user":"me","metadata":{"a":"b"},"store":true,"service_tier":"auto","safety_identifier":"x")",
       R"("prompt_cache_key":"k","prompt_cache_retention":"24h","parallel_tool_calls":true)",
-      R"("tools":[],"tool_choice":"auto","functions":[],"function_call":"none")",
+      R"("tools":[],"tool_choice":"auto","functions":[],"function_call":"none","reasoning_effort":"none")",
+      R"("logprobs":true,"n":3,"thinking_budget":0,"reasoning_effort":"medium")",
       R"("tool_choice":"none","n":1,"logprobs":false,"top_logprobs":0,"logit_bias":{})",
       R"("presence_penalty":0,"frequency_penalty":0.0,"repetition_penalty":1.0,"response_format":{"type":"text"})",
       R"("modalities":["text"],"verbosity":"medium","draft":false,"draft_depth":3,"cache":false)",
@@ -223,6 +252,93 @@ TEST(ParseChat, PassesTemplateVariablesOn) {
   const ChatRequest chat = accepted(body_with(R"("chat_template_kwargs":{"enable_thinking":false})"));
   EXPECT_EQ(to_json(chat.variables),
             R"({"messages":[{"role":"user","content":"hi"}],"enable_thinking":false,"add_generation_prompt":true})");
+}
+
+// --- choices, logprobs, thinking ---
+
+TEST(ParseChat, ReadsLogprobs) {
+  EXPECT_EQ(accepted(body_with("")).num_top_logprobs, -1);
+  EXPECT_EQ(accepted(body_with(R"("logprobs":false,"top_logprobs":0)")).num_top_logprobs, -1);
+  EXPECT_EQ(accepted(body_with(R"("logprobs":true)")).num_top_logprobs, 0);
+  EXPECT_EQ(accepted(body_with(R"("logprobs":true,"top_logprobs":20)")).num_top_logprobs, 20);
+}
+
+TEST(ParseChat, TurnsThinkingOnAndOffByEffort) {
+  const auto thinks = [](const std::string& fields) {
+    return accepted(body_with(fields)).variables.at("enable_thinking").as_bool();
+  };
+  EXPECT_FALSE(thinks(R"("reasoning_effort":"none")"));
+  EXPECT_TRUE(thinks(R"("reasoning_effort":"medium")"));
+  EXPECT_FALSE(thinks(R"("reasoning_effort":"medium","chat_template_kwargs":{"enable_thinking":false})"));
+}
+
+TEST(ParseChat, HandsEffortToATemplateThatGradesIt) {
+  ServedModel model = demo();
+  model.reads_reasoning_effort = true;
+  const auto chat = parse_chat(body_with(R"("reasoning_effort":"low")"), model, 1);
+  ASSERT_TRUE(chat.has_value());
+  EXPECT_EQ(chat->variables.at("reasoning_effort").as_string(), "low");
+}
+
+TEST(ParseChat, RefusesInWordsWhatTheTemplateDoesNotKnow) {
+  ServedModel plain = demo();
+  plain.reads_tools = plain.reads_enable_thinking = false;
+  plain.think_closing.clear();
+  for (const char* fields : {R"("reasoning_effort":"none")", R"("reasoning_effort":"medium")", R"("thinking_budget":5)",
+                             R"("tools":[{"type":"function","function":{"name":"f"}}])"}) {
+    const auto chat = parse_chat(body_with(fields), plain, 1);
+    ASSERT_FALSE(chat.has_value()) << fields;
+    EXPECT_EQ(chat.error().code, ErrorCode::Unsupported);
+  }
+}
+
+// --- tools ---
+
+const std::string kTools =
+    R"("tools":[{"type":"function","function":{"name":"f","description":"does f","strict":false,)"
+    R"("parameters":{"type":"object","properties":{"a":{"type":"string"}}}}},)"
+    R"({"type":"function","function":{"name":"g"}}])";
+
+ToolUse tools_with(const std::string& fields) { return accepted(body_with(kTools + fields)).tools; }
+
+std::vector<std::string> callable_names(const ToolUse& use) {
+  std::vector<std::string> names;
+  if (use.callable == nullptr) return names;
+  for (const Tool& tool : *use.callable) names.push_back(tool.name);
+  return names;
+}
+using Names = std::vector<std::string>;
+
+TEST(Tools, AreShownToTheTemplateInOpenAisForm) {
+  EXPECT_EQ(to_json(accepted(body_with(kTools)).variables.at("tools")),
+            R"([{"type":"function","function":{"name":"f","description":"does f",)"
+            R"("parameters":{"type":"object","properties":{"a":{"type":"string"}}}}},)"
+            R"({"type":"function","function":{"name":"g"}}])");
+}
+
+TEST(Tools, MayBeCalledUnlessTheChoiceIsNone) {
+  EXPECT_EQ(tools_with("").choice, ToolChoice::Auto);
+  EXPECT_EQ(callable_names(tools_with("")), (Names{"f", "g"}));
+  EXPECT_EQ(callable_names(tools_with(R"(,"tool_choice":"auto")")), (Names{"f", "g"}));
+  const ToolUse none = tools_with(R"(,"tool_choice":"none")");
+  EXPECT_EQ(none.choice, ToolChoice::None);
+  EXPECT_TRUE(callable_names(none).empty());
+  EXPECT_EQ(none.declared.size(), 2U) << "the model still sees them";
+  EXPECT_EQ(accepted(body_with("")).tools.choice, ToolChoice::None);
+}
+
+TEST(Tools, OfWhichNoneMayBeCalledForbidTheTagOfACall) {
+  ServedModel model = demo();
+  model.tool_call_id = 12;
+  const auto bias_of = [&](const std::string& fields) {
+    return prepare_chat(body_with(fields), model, FakePrompts(), 1)->requests[0].draw.bias;
+  };
+  EXPECT_TRUE(bias_of(kTools).empty());
+  EXPECT_TRUE(bias_of("\"tool_choice\":\"none\"").empty());
+  const auto bias = bias_of(kTools + R"(,"tool_choice":"none")");
+  ASSERT_EQ(bias.size(), 1U);
+  EXPECT_EQ(bias[0].id, 12);
+  EXPECT_EQ(bias[0].bias, -std::numeric_limits<float>::infinity());
 }
 
 // --- the model's name ---
@@ -380,6 +496,29 @@ class RaisingPrompt final : public PromptBuilder {
     return failure(ErrorCode::InvalidArgument, "unexpected message with role system");
   }
 };
+
+TEST(PrepareChat, MakesARequestAChoiceEachWithItsOwnSeed) {
+  const auto prepared = prepare_chat(body_with(R"("n":3,"seed":9,"logprobs":true)"), demo(), FakePrompts(), 1);
+  ASSERT_TRUE(prepared.has_value());
+  ASSERT_EQ(prepared->requests.size(), 3U);
+  EXPECT_EQ(prepared->requests[0].draw.seed, 9U);
+  for (int i = 0; i < 3; ++i) {
+    const Request& request = prepared->requests[static_cast<std::size_t>(i)];
+    EXPECT_EQ(request.draw.seed, choice_seed(9, i));
+    EXPECT_EQ(request.num_top_logprobs, 0);
+    EXPECT_EQ(request.rule, nullptr);
+  }
+}
+
+TEST(PrepareChat, GivesEachChoiceAThinkingBudgetOfItsOwnWhereThereIsAThought) {
+  FakePrompts prompts;
+  const std::string body = body_with(R"("n":2,"thinking_budget":4)");
+  EXPECT_EQ(prepare_chat(body, demo(), prompts, 1)->requests[0].rule, nullptr);
+  prompts.thinking = true;
+  const auto prepared = prepare_chat(body, demo(), prompts, 1);
+  EXPECT_NE(prepared->requests[0].rule, nullptr);
+  EXPECT_NE(prepared->requests[0].rule, prepared->requests[1].rule);
+}
 
 TEST(PrepareChat, SaysInTheTemplatesWordsWhatItCannotRender) {
   const auto prepared = prepare_chat(body_with(""), demo(), RaisingPrompt(), 1);
