@@ -1,28 +1,16 @@
 #include "base/log.h"
 
-#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <memory>
 #include <string>
 
-#include "base/json.h"
-
 namespace rondo {
 
 namespace {
 
-// %J: the message as a JSON string, quotes included.
-class JsonMessage final : public spdlog::custom_flag_formatter {
- public:
-  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
-    std::string quoted;
-    append_json_string(quoted, std::string_view(message.payload.data(), message.payload.size()));
-    out.append(quoted.data(), quoted.data() + quoted.size());
-  }
-  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<JsonMessage>(); }
-};
+constexpr const char* kTextPattern = "%H:%M:%S %^%l%$ %v";
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
@@ -37,25 +25,45 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
     auto made = spdlog::stderr_color_mt("rondo");
-    made->set_pattern("%H:%M:%S %^%l%$ %v");
+    made->set_pattern(kTextPattern);
     return made;
   }();
   return *instance;
+}
+
+LogFormat& chosen_format() {
+  static LogFormat format = LogFormat::Text;
+  return format;
+}
+
+void log_payload(LogLevel level, std::string_view payload) {
+  logger().log(to_spdlog(level), spdlog::string_view_t(payload.data(), payload.size()));
 }
 
 }  // namespace
 
 void set_log(LogFormat format, LogLevel level) {
   logger().set_level(to_spdlog(level));
-  if (format == LogFormat::Json) {
-    auto formatter = std::make_unique<spdlog::pattern_formatter>();
-    formatter->add_flag<JsonMessage>('J').set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":%J})");
-    logger().set_formatter(std::move(formatter));
-  }
+  chosen_format() = format;
+  // As JSON, the payload is the object's members from "message" on.
+  logger().set_pattern(format == LogFormat::Json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v})"
+                                                 : kTextPattern);
 }
 
-void write_log(LogLevel level, std::string_view line) {
-  logger().log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));
+LogFormat log_format() { return chosen_format(); }
+
+void write_log(LogLevel level, std::string_view line) { write_log(level, line, {}); }
+
+void write_log(LogLevel level, std::string_view line, const json::Object& facts) {
+  if (log_format() == LogFormat::Text) return log_payload(level, line);
+  std::string members = R"("message":)";
+  append_json_string(members, line);
+  if (!facts.empty()) {
+    const std::string object = to_json(facts);
+    members += ',';
+    members += std::string_view(object).substr(1, object.size() - 2);
+  }
+  log_payload(level, members);
 }
 
 }  // namespace rondo

@@ -1,8 +1,11 @@
-// Log lines for whoever runs the server: one line an event, to stderr, as text or JSON. Never a request's text.
+// Log lines for whoever runs the server: one line an event, to stderr, as text or JSON. Never a request's text, unless
+// the person who runs the server asked for it.
 #pragma once
 
 #include <fmt/format.h>
 #include <string_view>
+
+#include "base/json.h"
 
 namespace rondo {
 
@@ -10,7 +13,10 @@ enum class LogLevel { Debug, Info, Warning, Error };
 enum class LogFormat { Text, Json };
 
 void set_log(LogFormat format, LogLevel level);  // once, at start, from cli/
+LogFormat log_format();
 void write_log(LogLevel level, std::string_view line);
+// With facts beside the line: members of the JSON object; as text they are left out, for `line` says what matters.
+void write_log(LogLevel level, std::string_view line, const json::Object& facts);
 
 template <class... Args>
 void log_info(fmt::format_string<Args...> format, Args&&... args) {
