@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/histogram.h"
 #include "engine/draft_odds.h"
 
 namespace rondo {
@@ -21,9 +22,16 @@ struct RoundCounters {
   // stream in them; and what one stream got that had them to itself.
   std::uint64_t decode_tokens = 0, lone_tokens = 0;
   double decode_ms = 0, decode_stream_ms = 0, lone_ms = 0;
+  Histogram first_token;     // arrival at the engine to the first token; one a request
+  Histogram between_tokens;  // every later token: the time since its stream's last round, shared by that round's tokens
 
   // What happened since an earlier reading.
   RoundCounters since(const RoundCounters& earlier) const;
+};
+
+// How requests ended; with those running and waiting they add up to those taken in.
+struct EndCounters {
+  std::uint64_t stop = 0, length = 0, cancelled = 0, failed = 0;
 };
 
 }  // namespace rondo

@@ -30,7 +30,8 @@ struct Engine::State {
   bool turn();
   void admit();
   bool retire_finished(const RoundPlan& plan);  // whether there was any
-  void publish();
+  int count_finished(const RoundPlan& plan);
+  void publish(int num_finished = 0);
 
   Model& model;
   const ModelFacts facts;
@@ -40,6 +41,7 @@ struct Engine::State {
   Scheduler scheduler;
   Round round;
   std::uint64_t ended_seen = 0;
+  EndCounters ended;
 
   std::atomic<std::uint64_t> next_id{1};
   std::atomic<int> open{0};  // submitted and not yet ended, for the queue's bound
@@ -76,10 +78,10 @@ Result<RequestId> Engine::submit(Request request, std::shared_ptr<EventSink> sin
     return failure(ErrorCode::QueueFull, fmt::format("{} requests are waiting already", s.options.max_queued));
   }
   const RequestId id{s.next_id.fetch_add(1)};
-  if (!s.inbox.post({id, Submission{id, std::move(request), std::move(sink), s.clock.now()}}))
-    return failure(ErrorCode::Unavailable, "the engine has stopped");
   ++s.requests;
-  return id;
+  if (s.inbox.post({id, Submission{id, std::move(request), std::move(sink), s.clock.now()}})) return id;
+  --s.requests;
+  return failure(ErrorCode::Unavailable, "the engine has stopped");
 }
 
 void Engine::cancel(RequestId id) { state_->inbox.post({id, std::nullopt}); }
@@ -99,6 +101,7 @@ EngineStatus Engine::status() const {
           .blocks_held = view.latest.blocks_held,
           .num_blocks = s.facts.num_blocks,
           .requests = s.requests,
+          .ended = view.latest.ended,
           .work = view.latest.work,
           .recent = view.recent,
           .tokens_by_second = view.tokens_by_second};
@@ -117,9 +120,13 @@ void Engine::run(std::stop_token stop) {
   s.stopped = true;
   const Error stopping{ErrorCode::Unavailable, "the server is stopping"};
   for (const InboxMessage& message : s.inbox.close()) {
-    if (message.submission) message.submission->sink->on_failed(stopping);
+    if (!message.submission) continue;
+    message.submission->sink->on_failed(stopping);
+    ++s.ended.failed;
   }
+  const std::uint64_t ended_before = s.scheduler.num_ended();
   s.scheduler.fail_all(stopping);
+  s.ended.failed += s.scheduler.num_ended() - ended_before;
   s.publish();
 }
 
@@ -131,7 +138,7 @@ bool Engine::State::turn() {
   if (plan.empty()) return false;
   if (!plan.slices.empty()) round.fill(plan);
   if (!plan.windows.empty()) round.run(plan);
-  publish();  // before the ends: who sees a reply end finds it counted
+  publish(count_finished(plan));  // before the ends: who sees a reply end finds it counted
   if (retire_finished(plan)) publish();
   return true;
 }
@@ -140,19 +147,32 @@ void Engine::State::admit() {
   for (InboxMessage& message : inbox.take()) {
     if (message.submission) {
       scheduler.enqueue(std::move(*message.submission));
-    } else if (const auto slot = scheduler.cancel(message.id)) {
-      model.release(*slot);
+    } else {
+      const std::uint64_t ended_before = scheduler.num_ended();
+      if (const auto slot = scheduler.cancel(message.id)) model.release(*slot);
+      ended.cancelled += scheduler.num_ended() - ended_before;
     }
   }
   scheduler.admit(clock.now());
   open -= static_cast<int>(scheduler.num_ended() - std::exchange(ended_seen, scheduler.num_ended()));
 }
 
-void Engine::State::publish() {
-  board.publish(clock.now(), {.running = scheduler.num_running(),
+int Engine::State::count_finished(const RoundPlan& plan) {
+  int num_finished = 0;
+  for (const RoundPlan::Rows& rows : plan.windows) {
+    if (!rows.sequence->is_finished()) continue;
+    ++num_finished;
+    ++(rows.sequence->finish_reason() == FinishReason::Stop ? ended.stop : ended.length);
+  }
+  return num_finished;
+}
+
+void Engine::State::publish(int num_finished) {
+  board.publish(clock.now(), {.running = scheduler.num_running() - num_finished,
                               .filling = scheduler.num_filling(),
                               .queued = scheduler.num_waiting(),
                               .blocks_held = scheduler.num_blocks_held(),
+                              .ended = ended,
                               .work = round.counters()});
 }
 

@@ -19,8 +19,9 @@ struct EngineStatus {
   int filling = 0;  // of those, with no token yet
   int queued = 0;
   int max_streams = 0;
-  int blocks_held = 0, num_blocks = 0;                                     // of the KV cache
-  std::uint64_t requests = 0;                                              // submitted and not refused
+  int blocks_held = 0, num_blocks = 0;  // of the KV cache
+  std::uint64_t requests = 0;           // submitted and not refused
+  EndCounters ended;
   RoundCounters work;                                                      // since the start
   RoundCounters recent;                                                    // of the last StatusBoard::kRecentSeconds
   std::array<std::uint32_t, StatusBoard::kSeconds> tokens_by_second = {};  // oldest first, the running second's last

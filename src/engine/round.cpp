@@ -113,6 +113,7 @@ void Round::walk(const RoundPlan& plan, const Verified& verified, RoundRecord& r
 int Round::walk_window(const RoundPlan::Rows& rows, int num_drafts, std::size_t first_drawn, const Verified& verified) {
   Sequence& sequence = *rows.sequence;
   const Clock::Time now = clock_.now();
+  const bool has_first = sequence.generated().empty();
   int accepted = 0;
   while (true) {
     const std::size_t at = first_drawn + static_cast<std::size_t>(accepted);
@@ -125,12 +126,21 @@ int Round::walk_window(const RoundPlan::Rows& rows, int num_drafts, std::size_t 
   }
   const bool cut_short = sequence.is_finished() && accepted < num_drafts;  // the drafts after an end were not judged
   sequence.count_round(num_drafts, accepted);
+  count_times(sequence, has_first, accepted + 1, now);
   speculator_.observe(sequence, cut_short ? accepted : num_drafts, accepted);
   for (int depth = 0; depth < num_drafts && depth < kMaxDepth; ++depth) {
     ++counters_.drafted[depth];
     if (depth < accepted) ++counters_.accepted[depth];
   }
   return accepted;
+}
+
+void Round::count_times(Sequence& sequence, bool has_first, int num_tokens, Clock::Time now) {
+  if (has_first) counters_.first_token.see(ms_between(sequence.arrived(), now) / 1000);
+  const int later = has_first ? num_tokens - 1 : num_tokens;
+  const double gap_s = has_first ? 0 : ms_between(sequence.last_token_time, now) / 1000;
+  if (later > 0) counters_.between_tokens.see(gap_s / later, static_cast<std::uint64_t>(later));
+  sequence.last_token_time = now;
 }
 
 }  // namespace rondo

@@ -26,6 +26,7 @@ class Round {
   void count(const RoundPlan& plan, const RoundRecord& record);
   void walk(const RoundPlan& plan, const Verified& verified, RoundRecord& record);
   int walk_window(const RoundPlan::Rows& rows, int num_drafts, std::size_t first_drawn, const Verified& verified);
+  void count_times(Sequence& sequence, bool has_first, int num_tokens, Clock::Time now);
 
   Model& model_;
   const Clock& clock_;

@@ -52,6 +52,7 @@ class Sequence {
     return std::span(ids_).subspan(submission_.request.prompt_ids.size());
   }
   bool is_finished() const { return finish_.has_value(); }
+  FinishReason finish_reason() const { return *finish_; }  // once finished
 
   // Drafts.
   bool drafts() const { return max_drafts_ > 0; }
@@ -59,6 +60,9 @@ class Sequence {
   HeldDrafts held;
   StreamHistory history;
   double parked_ms = 0;  // time since it last drafted
+
+  Clock::Time arrived() const { return submission_.arrived; }
+  Clock::Time last_token_time{};  // of the round that brought its last tokens
 
   // The window: pending rows, then the first num_drafts held drafts; fewer when its rule forbids one. With a rule, a
   // mask for each drawn row. Both good until the next call.

@@ -25,6 +25,8 @@ RoundCounters RoundCounters::since(const RoundCounters& earlier) const {
   out.decode_stream_ms -= earlier.decode_stream_ms;
   out.lone_tokens -= earlier.lone_tokens;
   out.lone_ms -= earlier.lone_ms;
+  out.first_token = first_token.since(earlier.first_token);
+  out.between_tokens = between_tokens.since(earlier.between_tokens);
   return out;
 }
 

@@ -19,6 +19,7 @@ struct EngineReading {
   int filling = 0;  // of those, with no token yet
   int queued = 0;
   int blocks_held = 0;  // of the KV cache
+  EndCounters ended;
   RoundCounters work;
 };
 
