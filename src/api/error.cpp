@@ -21,7 +21,7 @@ constexpr ErrorRow kErrorTable[] = {
     {ErrorCode::Corrupt, 500, "server_error", "corrupt"},
     {ErrorCode::Io, 500, "server_error", "io"},
     {ErrorCode::TooLong, 400, "invalid_request_error", "context_length_exceeded"},
-    {ErrorCode::QueueFull, 503, "server_error", "queue_full"},
+    {ErrorCode::QueueFull, 429, "rate_limit_error", "queue_full"},
     {ErrorCode::OutOfBlocks, 503, "server_error", "out_of_blocks"},
     {ErrorCode::Cancelled, 503, "server_error", "cancelled"},
     {ErrorCode::Unavailable, 503, "server_error", "unavailable"},
@@ -62,7 +62,8 @@ std::string render_openai_error(const ApiError& error) {
 }
 
 std::string render_http_error(int status, std::string_view message) {
-  return render(message, status >= 500 ? "server_error" : "invalid_request_error", "", "");
+  return render(message, status >= 500 ? "server_error" : "invalid_request_error", "",
+                status == 401 ? "invalid_api_key" : "");
 }
 
 }  // namespace rondo

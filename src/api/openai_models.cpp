@@ -42,6 +42,8 @@ ApiResult<std::string> render_model(const ServedModel& model, std::string_view n
                   "model", "model_not_found"});
 }
 
+std::string render_loading() { return to_json(json::Object{{"status", "loading"}}); }
+
 Health render_health(const EngineStatus& engine, double stale_after_ms) {
   const bool stale = engine.heartbeat_age_ms > stale_after_ms;
   json::Object out;

@@ -18,6 +18,7 @@ struct Health {
   int status = 200;
   std::string body;
 };
+std::string render_loading();  // the body of /health's 503 while the model loads
 Health render_health(const EngineStatus& engine, double stale_after_ms);
 
 }  // namespace rondo

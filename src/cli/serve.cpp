@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <optional>
 #include <stop_token>
 #include <thread>
 #include <vector>
@@ -28,6 +29,7 @@ struct ServeOptions {
   int max_tokens = kDefaultMaxTokens;
   std::vector<std::string> aliases;
   std::string log_format = "text";
+  std::string api_key_file;
 };
 
 std::string check_log_format(const std::string& format) {
@@ -46,13 +48,20 @@ void add_serve_flags(CLI::App& app, ServeOptions& options) {
   app.add_option("--parallel", options.load.num_streams, "requests answered at the same time")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  app.add_option("--queue", options.load.max_queued, "requests that may wait; one more is refused with 503")
+  app.add_option("--queue", options.load.max_queued, "requests that may wait; one more is refused with 429")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   app.add_option("--alias", options.aliases, "another model name to answer to; '*' = any; may be repeated")
       ->expected(1)
       ->take_all();
   app.add_option("--log-format", options.log_format, "text or json")->check(check_log_format)->capture_default_str();
+  app.add_flag("--log-text", options.server.logs_text, "log what requests ask and replies say; otherwise never logged");
+  app.add_option("--api-key-file", options.api_key_file,
+                 "keys that may ask, one a line, plain or as sha256:HEX; without it everybody may");
+  app.add_option("--allow-origin", options.server.allowed_origins,
+                 "web origin whose pages may ask, beside this machine's own; '*' = any; may be repeated")
+      ->expected(1)
+      ->take_all();
   app.set_config("--config", "", "TOML file with these flags as keys, without the dashes in front");
   app.allow_config_extras(CLI::config_extras_mode::error);
 }
@@ -64,29 +73,48 @@ void say(LogFormat format, const std::string& line) {
   std::fflush(stdout);
 }
 
-Result<void> serve(ServeOptions options) {
-  TRY(const Loaded loaded, load(options.load));
-  ServedModel model = loaded.served();
-  model.aliases = options.aliases;
-  model.max_tokens = std::min(options.max_tokens, model.context_tokens);
-  const TemplatePrompt prompts(*loaded.chat_template, *loaded.tokenizer);
-  const LogFormat format = options.log_format == "json" ? LogFormat::Json : LogFormat::Text;
-  set_log(format, LogLevel::Info);
-  TRY(const std::unique_ptr<Server> server, Server::listen(options.server, model, *loaded.engine, prompts));
+void say_ready(LogFormat format, const Loaded& loaded, const ServedModel& model, const std::string& url) {
   std::string plan = loaded.model->plan().to_string();
   while (plan.ends_with('\n')) plan.pop_back();
   say(format, plan);
   if (!loaded.checkpoint->has_mtp()) say(format, "No draft head in this checkpoint: served undrafted.");
-  std::jthread engine_thread([&](const std::stop_token& stop) { loaded.engine->run(stop); });
-  server->stop_on_signals();
-  say(format, fmt::format("Serving {} at {} ({}, {} threads, context {} tokens)", model.name, server->url(),
-                          model.arithmetic, loaded.pool->num_threads(), model.context_tokens));
+  say(format, fmt::format("Serving {} at {} ({}, {} threads, context {} tokens)", model.name, url, model.arithmetic,
+                          loaded.pool->num_threads(), model.context_tokens));
   say(format, fmt::format("Ready after {:.1f} s; of that, costs timed in {:.1f} s.",
                           (loaded.load_ms + loaded.timing_ms) / 1000, loaded.timing_ms / 1000));
   if (loaded.model->facts().has_head && !loaded.costs.priced())
     say(format, "Drafts are unpriced: " + (loaded.costs.why.empty() ? "--unpriced" : loaded.costs.why));
-  server->run([&] { engine_thread.request_stop(); });
-  engine_thread.request_stop();
+}
+
+// Listens first: a taken port is known at once, and whoever asks during the load hears that it is loading.
+Result<void> serve(ServeOptions options) {
+  const LogFormat format = options.log_format == "json" ? LogFormat::Json : LogFormat::Text;
+  set_log(format, LogLevel::Info);
+  options.server.version = RONDO_VERSION;
+  if (!options.api_key_file.empty()) {
+    TRY(options.server.keys, ApiKeys::read(options.api_key_file));
+  }
+  std::optional<Loaded> loaded;  // outlives the server, which answers from it
+  std::optional<TemplatePrompt> prompts;
+  TRY(const std::unique_ptr<Server> server, Server::listen(options.server));
+  server->stop_on_signals();
+  std::stop_source stop_engine;
+  std::jthread io_thread([&] { server->run([&] { stop_engine.request_stop(); }); });
+  Result<Loaded> got = load(options.load);
+  if (!got) {
+    server->stop();
+    return tl::unexpected(std::move(got).error());
+  }
+  loaded = *std::move(got);
+  prompts.emplace(*loaded->chat_template, *loaded->tokenizer);
+  ServedModel model = loaded->served();
+  model.aliases = options.aliases;
+  model.max_tokens = std::min(options.max_tokens, model.context_tokens);
+  std::jthread engine_thread([&] { loaded->engine->run(stop_engine.get_token()); });
+  server->open(model, *loaded->engine, *prompts);
+  say_ready(format, *loaded, model, server->url());
+  io_thread.join();
+  stop_engine.request_stop();
   engine_thread.join();
   say(format, "Stopped.");
   return {};

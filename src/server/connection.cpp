@@ -9,14 +9,11 @@
 #include <boost/asio/write.hpp>
 #include <utility>
 
-#include "api/completions_request.h"
-#include "api/error.h"
-#include "api/openai_chat_reply.h"
-#include "api/openai_models.h"
-#include "api/stats.h"
-#include "api/tokenize.h"
+#include "server/context.h"
+#include "server/cors.h"
+#include "server/gate.h"
+#include "server/plain_answers.h"
 #include "server/reply_answer.h"
-#include "server/routes.h"
 
 namespace rondo {
 
@@ -27,44 +24,12 @@ namespace {
 
 constexpr std::size_t kMaxReceivedBytes = 64 << 10;  // what a client may send ahead while it waits for a reply
 constexpr std::chrono::milliseconds kLinger{2'000};  // for a refused client to read why before the socket goes
+constexpr const char* kRetryAfter = "1";             // seconds
+constexpr std::size_t kMaxLoggedPath = 200;
+constexpr int kGoneStatus = 499;  // in log and counters: the client left before there was a reply, as nginx has it
 
 // Completes with the error instead of throwing it.
 constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
-
-HttpReply json_reply(int status, std::string body) {
-  return HttpReply{status, "application/json", std::move(body), {}};
-}
-
-HttpReply answer_options(const RouteMatch& match) { return HttpReply{204, "", "", {{"Allow", match.allow}}}; }
-
-HttpReply refuse_method(const std::string& method, const RouteMatch& match) {
-  HttpReply reply =
-      json_reply(405, render_http_error(405, fmt::format("{} is not for this path: it takes {}", method, match.allow)));
-  reply.headers.emplace_back("Allow", match.allow);
-  return reply;
-}
-
-HttpReply answer_model(const ServedModel& model, const std::string& name) {
-  const ApiResult<std::string> found = render_model(model, name);
-  if (found) return json_reply(200, *found);
-  return json_reply(http_status(found.error().code), render_openai_error(found.error()));
-}
-
-// Of the routes that make a reply of a body; null for the others.
-PrepareReply find_preparation(Route route) {
-  switch (route) {
-    case Route::Chat: return prepare_chat_reply;
-    case Route::Completions: return prepare_completions;
-    case Route::Tokenize: return prepare_tokenize;
-    case Route::Detokenize: return prepare_detokenize;
-    default: return nullptr;
-  }
-}
-
-HttpReply answer_health(const ServerContext& context) {
-  Health health = render_health(context.runner.status(), context.options.heartbeat_stale_ms);
-  return json_reply(health.status, std::move(health.body));
-}
 
 }  // namespace
 
@@ -93,7 +58,9 @@ void Connection::abandon_when_gone(std::vector<std::shared_ptr<EventQueue>> even
 
 void Connection::wake() {
   for (const std::shared_ptr<EventQueue>& events : events_) {
-    if (events->has_overflowed()) close();
+    if (!events->has_overflowed()) continue;
+    record_.client_cut_off = true;
+    close();
   }
   wake_timer_.cancel();
 }
@@ -142,7 +109,9 @@ void Connection::arm_write_timeout() {
   write_timer_.expires_after(context_.options.write_timeout);
   write_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     const std::shared_ptr<Connection> connection = weak.lock();
-    if (!error && connection && connection->is_writing_) connection->close();
+    if (error || !connection || !connection->is_writing_) return;
+    connection->record_.client_cut_off = true;
+    connection->close();
   });
 }
 
@@ -160,7 +129,23 @@ Connected Connection::stays() const {
   return request_.keep_alive && !context_.is_draining ? Connected::KeepAlive : Connected::Close;
 }
 
+void Connection::decorate(HttpReply& reply) {
+  record_.status = reply.status;
+  reply.headers.emplace_back("x-request-id", record_.id);
+  for (auto& header : cors_headers(context_.options.allowed_origins, request_.origin)) {
+    reply.headers.push_back(std::move(header));
+  }
+  if (reply.status == 429 || reply.status == 503) reply.headers.emplace_back("Retry-After", kRetryAfter);
+}
+
+void Connection::note_said(std::string_view bytes) {
+  if (!context_.options.logs_text || record_.said.size() >= kMaxLoggedText) return;
+  record_.said += bytes.substr(0, kMaxLoggedText - record_.said.size());
+}
+
 awaitable<void> Connection::send(HttpReply reply) {
+  decorate(reply);
+  note_said(reply.body);
   const BodyBytes body_bytes = request_.method == "HEAD" ? BodyBytes::LeaveOut : BodyBytes::Send;
   std::string bytes = render_reply(reply, stays(), body_bytes, std::time(nullptr));
   co_await write(std::move(bytes));
@@ -174,6 +159,7 @@ awaitable<bool> Connection::begin_stream(std::string first_bytes) {
   } else {
     head.headers.emplace_back("Transfer-Encoding", "chunked");
   }
+  decorate(head);
   std::string bytes = render_reply(head, stays(), BodyBytes::Send, std::time(nullptr));
   if (!co_await write(std::move(bytes))) co_return false;
   const bool written = co_await write_stream(std::move(first_bytes));
@@ -182,6 +168,7 @@ awaitable<bool> Connection::begin_stream(std::string first_bytes) {
 
 awaitable<bool> Connection::write_stream(std::string bytes) {
   if (bytes.empty()) co_return !closed_;  // an empty chunk would end the reply
+  note_said(bytes);
   std::string framed = request_.is_http_1_0 ? std::move(bytes) : fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes);
   const bool written = co_await write(std::move(framed));
   co_return written;
@@ -214,17 +201,42 @@ awaitable<void> Connection::linger() {
   }
 }
 
+void Connection::note_head(const RequestReader& reader) {
+  request_ = reader.head();
+  match_ = find_route(request_.method, request_.target);
+  record_.id = request_id(request_.x_request_id);
+  record_.method = printable(request_.method, kMaxLoggedPath);
+  record_.path = printable(std::string_view(request_.target).substr(0, request_.target.find('?')), kMaxLoggedPath);
+  record_.route = match_.name;
+  refusal_ = refuse_at_gate(request_, match_, context_);
+}
+
+bool Connection::claim_body(std::size_t num_bytes) {
+  std::size_t& all = context_.counts.body_bytes;
+  if (num_bytes > body_bytes_ && all - body_bytes_ + num_bytes > context_.options.max_all_body_bytes) return false;
+  all = all - body_bytes_ + num_bytes;
+  body_bytes_ = num_bytes;
+  return true;
+}
+
 awaitable<Connection::Arrival> Connection::receive(RequestReader& reader) {
   using Progress = RequestReader::Progress;
   Progress phase = Progress::Nothing;
   Clock::time_point deadline = Clock::now() + context_.options.idle_timeout;
   while (true) {
     const Progress progress = reader.feed(received_);
-    if (progress == Progress::Complete) co_return Arrival::Request;
+    if (phase == Progress::Nothing && progress != Progress::Nothing) began_ = Clock::now();
+    if (reader.has_head() && record_.method.empty()) note_head(reader);
     if (progress == Progress::Refused) {
-      refusal_ = reader.refusal();
+      refusal_ = refusal_reply(match_, reader.refusal().status, reader.refusal().message);
       co_return Arrival::Refused;
     }
+    if (reader.has_head() && !claim_body(reader.body_bytes())) {
+      refusal_ = refusal_reply(match_, 503, "too many bytes of requests are being received at once");
+      co_return Arrival::Refused;
+    }
+    if (progress == Progress::Complete) co_return Arrival::Request;
+    if (refusal_) co_return Arrival::Refused;  // nobody waits for a body that nobody will read
     if (is_gone() || (context_.is_draining && progress == Progress::Nothing)) co_return Arrival::Nothing;
     if (progress != phase) {
       phase = progress;
@@ -233,7 +245,7 @@ awaitable<Connection::Arrival> Connection::receive(RequestReader& reader) {
     }
     if (Clock::now() >= deadline) {
       if (phase == Progress::Nothing) co_return Arrival::Nothing;
-      refusal_ = HttpRefusal{408, "the request did not arrive in time"};
+      refusal_ = refusal_reply(match_, 408, "the request did not arrive in time");
       co_return Arrival::Refused;
     }
     if (reader.take_expectation()) {
@@ -248,55 +260,53 @@ awaitable<Connection::Arrival> Connection::receive(RequestReader& reader) {
 
 awaitable<bool> Connection::serve_one() {
   RequestReader reader(context_.options.max_header_bytes, context_.options.max_body_bytes);
+  request_ = HttpRequest{};
+  match_ = RouteMatch{};
+  refusal_.reset();
+  record_ = RequestRecord{};
+  record_.route = match_.name;
+  record_.id = request_id("");
   const Arrival arrival = co_await receive(reader);
-  if (arrival == Arrival::Nothing) co_return false;
+  if (arrival == Arrival::Nothing) {
+    claim_body(0);
+    co_return false;
+  }
   is_answering_ = true;
-  if (arrival == Arrival::Refused) {
-    request_ = HttpRequest{};
-    request_.keep_alive = false;
-    HttpReply reply = json_reply(refusal_.status, render_http_error(refusal_.status, refusal_.message));
-    co_await send(std::move(reply));
-  } else {
+  if (arrival == Arrival::Request) {
     request_ = reader.take();
     read_more();
-    co_await answer();
   }
-  is_answering_ = false;
-  abandons_when_gone_ = false;
-  events_.clear();
+  co_await answer(arrival);
+  end_request();
   co_return !closed_ && stays() == Connected::KeepAlive;
 }
 
-awaitable<void> Connection::answer() {
-  const RouteMatch match = find_route(request_.method, request_.target);
-  const PrepareReply prepare = match.route ? find_preparation(*match.route) : nullptr;
-  if (prepare != nullptr && is_json_type(request_.content_type)) {
+awaitable<void> Connection::answer(Arrival arrival) {
+  if (arrival == Arrival::Refused) request_.keep_alive = false;
+  if (context_.options.logs_text) record_.asked = request_.body.substr(0, kMaxLoggedText);
+  const PrepareReply prepare = match_.route ? find_preparation(*match_.route) : nullptr;
+  if (prepare != nullptr && !refusal_) {
     std::string body = std::move(request_.body);
     co_await answer_with_reply(*this, prepare, std::move(body));
     co_return;
   }
-  HttpReply reply = answer_at_once(match);
+  HttpReply reply = refusal_ ? *std::move(refusal_) : answer_plainly(request_, match_, context_);
   co_await send(std::move(reply));
 }
 
-HttpReply Connection::answer_at_once(const RouteMatch& match) const {
-  if (match.allow.empty())
-    return json_reply(404, render_http_error(404, "no such path; there are " + routes_in_words()));
-  if (request_.method == "OPTIONS") return answer_options(match);
-  if (!match.route) return refuse_method(request_.method, match);
-  switch (*match.route) {
-    case Route::Home: return context_.page;
-    case Route::Health: return answer_health(context_);
-    case Route::Stats: return json_reply(200, render_stats(context_.model, context_.runner.status()));
-    case Route::Models: return json_reply(200, render_models(context_.model));
-    case Route::Model: return answer_model(context_.model, match.argument);
-    case Route::Chat:
-    case Route::Completions:
-    case Route::Tokenize:
-    case Route::Detokenize:
-      return json_reply(415, render_http_error(415, "send the body with Content-Type: application/json"));
-  }
-  return json_reply(404, render_http_error(404, "no such path"));
+void Connection::end_request() {
+  is_answering_ = false;
+  abandons_when_gone_ = false;
+  events_.clear();
+  claim_body(0);
+  if (closed_ && !record_.client_cut_off && !record_.end) record_.client_gone = true;
+  if (record_.status == 0) record_.status = kGoneStatus;
+  record_.total_ms = std::chrono::duration<double, std::milli>(Clock::now() - began_).count();
+  HttpCounts& counts = context_.counts;
+  ++counts.requests[{record_.route, record_.status}];
+  if (record_.client_gone) ++counts.clients_gone;
+  if (record_.client_cut_off) ++counts.clients_cut_off;
+  log_request(record_);
 }
 
 }  // namespace rondo

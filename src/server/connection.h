@@ -10,50 +10,23 @@
 
 #include <array>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "server/event_queue.h"
 #include "server/http_message.h"
-#include "server/page.h"
+#include "server/request_log.h"
 #include "server/request_reader.h"
-#include "server/server.h"
+#include "server/routes.h"
 
 namespace rondo {
 
-class Connection;
-struct RouteMatch;
-
-// What all connections share.
-struct ServerContext {
-  ServerContext(ServerOptions the_options, ServedModel the_model, RequestRunner& the_runner,
-                const PromptBuilder& the_prompts, boost::asio::io_context& the_io,
-                boost::asio::thread_pool& the_workers)
-      : options(std::move(the_options)),
-        model(std::move(the_model)),
-        runner(the_runner),
-        prompts(the_prompts),
-        io(the_io),
-        workers(the_workers) {}
-
-  ServerOptions options;
-  ServedModel model;
-  RequestRunner& runner;
-  const PromptBuilder& prompts;
-  const HttpReply page = make_page();
-  boost::asio::io_context& io;
-  boost::asio::thread_pool& workers;
-  bool is_draining = false;                     // every reply is its connection's last
-  std::unordered_set<Connection*> connections;  // all there are
-  std::function<void()> on_connection_gone = [] {};
-};
+struct ServerContext;
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
@@ -69,6 +42,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // For handlers.
   ServerContext& context() { return context_; }
+  RequestRecord& record() { return record_; }  // what they learn for the log
   bool is_gone() const { return peer_closed_ || closed_; }
   // From here to the end of the reply a client that goes away closes the connection, and so does an overflow of
   // any of `events`: both end a write that is stuck.
@@ -90,11 +64,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_more();
   void on_read(const boost::system::error_code& error, std::size_t num_bytes);
   void arm_write_timeout();
-  enum class Arrival { Request, Refused, Nothing };  // Refused: refusal_ says why; Nothing: the connection is done
+  // Refused: refusal_ says why, and what follows on the connection is unknown. Nothing: the connection is done.
+  enum class Arrival { Request, Refused, Nothing };
   boost::asio::awaitable<Arrival> receive(RequestReader& reader);
+  void note_head(const RequestReader& reader);
+  bool claim_body(std::size_t num_bytes);    // false: all bodies together would take too much
   boost::asio::awaitable<bool> serve_one();  // false: the connection is done
-  boost::asio::awaitable<void> answer();
-  HttpReply answer_at_once(const RouteMatch& match) const;  // all that needs no worker
+  boost::asio::awaitable<void> answer(Arrival arrival);
+  void end_request();
+  void decorate(HttpReply& reply);  // with what every reply carries
+  void note_said(std::string_view bytes);
   boost::asio::awaitable<void> linger();
   Connected stays() const;
 
@@ -104,8 +83,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::steady_timer write_timer_;
   std::array<char, 32 << 10> incoming_;  // where the pending read puts its bytes
   std::string received_;
-  HttpRequest request_;  // the one being answered
-  HttpRefusal refusal_;
+  // The request being received or answered.
+  HttpRequest request_;
+  RouteMatch match_;
+  std::optional<HttpReply> refusal_;
+  RequestRecord record_;
+  Clock::time_point began_;
+  std::size_t body_bytes_ = 0;  // claimed of what all bodies may take
   std::vector<std::shared_ptr<EventQueue>> events_;
   bool is_reading_ = false;
   bool is_writing_ = false;

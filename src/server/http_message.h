@@ -11,8 +11,14 @@ namespace rondo {
 
 struct HttpRequest {
   std::string method;
-  std::string target;        // as sent: path and query, or a whole address
-  std::string content_type;  // as sent, empty when absent
+  std::string target;  // as sent: path and query, or a whole address
+  // Headers as sent, empty when absent.
+  std::string content_type;
+  std::string authorization;
+  std::string x_api_key;
+  std::string x_request_id;
+  std::string origin;
+  std::string asked_headers;  // Access-Control-Request-Headers, of a preflight
   std::string body;
   bool keep_alive = true;  // the client wants another request on this connection
   bool is_http_1_0 = false;

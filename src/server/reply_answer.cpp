@@ -7,7 +7,10 @@
 #include <random>
 #include <utility>
 
-#include "base/log.h"
+#include "api/completions_request.h"
+#include "api/openai_chat_reply.h"
+#include "api/tokenize.h"
+#include "server/context.h"
 
 namespace rondo {
 
@@ -47,7 +50,7 @@ class OpenChoices {
     bool has_news = false;
     bool is_over = false;  // every choice has ended
   };
-  Progress take(ReplyWriter& writer);
+  Progress take(ReplyWriter& writer, RequestRecord& record);
 
  private:
   struct Choice {
@@ -75,27 +78,14 @@ std::vector<std::shared_ptr<EventQueue>> OpenChoices::queues() const {
   return out;
 }
 
-void log_end(const EventQueue::Taken& taken) {
-  if (taken.end) {
-    log_info("reply: {} prompt tokens, {} reply tokens, {}; {:.0f} ms queued, {:.0f} ms prompt, {:.0f} ms decode",
-             taken.end->usage.prompt_tokens, taken.end->usage.completion_tokens,
-             taken.end->reason == FinishReason::Stop ? "stop" : "length", taken.end->timings.queue_ms,
-             taken.end->timings.prompt_ms, taken.end->timings.decode_ms);
-  } else if (taken.failed) {
-    log_warning("reply: failed: {}", taken.failed->message);
-  } else if (taken.overflowed) {
-    log_warning("reply: cut off, the client reads too slowly");
-  }
-}
-
-OpenChoices::Progress OpenChoices::take(ReplyWriter& writer) {
+OpenChoices::Progress OpenChoices::take(ReplyWriter& writer, RequestRecord& record) {
   Progress progress;
   progress.is_over = true;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     Choice& choice = choices_[i];
     if (choice.is_over) continue;
     const EventQueue::Taken taken = choice.events->take();
-    log_end(taken);
+    if (taken.end) record.note_end(*taken.end);
     choice.is_over = taken.end || taken.failed;
     progress.has_news = progress.has_news || taken.text || taken.is_last();
     progress.overflowed = progress.overflowed || taken.overflowed;
@@ -121,7 +111,7 @@ ReplyStamp fresh_stamp() {
 void start_preparing(Connection& connection, PrepareReply prepare, const std::shared_ptr<Preparation>& preparation) {
   const ServerContext& context = connection.context();
   asio::post(context.workers, [preparation, prepare, &context, self = connection.shared_from_this()]() mutable {
-    ApiResult<PreparedReply> prepared = prepare(preparation->body, context.model, context.prompts, preparation->stamp);
+    ApiResult<PreparedReply> prepared = prepare(preparation->body, context.model, *context.prompts, preparation->stamp);
     asio::post(context.io, [preparation, prepared = std::move(prepared), self = std::move(self)]() mutable {
       preparation->prepared = std::move(prepared);
       self->wake();
@@ -130,17 +120,18 @@ void start_preparing(Connection& connection, PrepareReply prepare, const std::sh
 }
 
 HttpReply error_reply(const ApiError& error) {
-  HttpReply reply{http_status(error.code), "application/json", render_openai_error(error), {}};
-  if (error.code == ErrorCode::QueueFull) reply.headers.emplace_back("Retry-After", "1");
-  return reply;
+  return HttpReply{http_status(error.code), "application/json", render_openai_error(error), {}};
 }
 
 awaitable<void> stream_reply(Connection& connection, OpenChoices& choices, ReplyWriter& writer) {
   std::string opening = writer.begin();
   bool is_writable = co_await connection.begin_stream(std::move(opening));
   while (is_writable && !connection.is_gone()) {
-    OpenChoices::Progress progress = choices.take(writer);
-    if (progress.overflowed) co_return connection.close();
+    OpenChoices::Progress progress = choices.take(writer, connection.record());
+    if (progress.overflowed) {
+      connection.record().client_cut_off = true;
+      co_return connection.close();
+    }
     if (progress.failed) progress.bytes += writer.fail(to_api_error(*progress.failed));
     std::string bytes = std::move(progress.bytes);
     if (!bytes.empty()) is_writable = co_await connection.write_stream(std::move(bytes));
@@ -159,8 +150,11 @@ awaitable<void> stream_reply(Connection& connection, OpenChoices& choices, Reply
 
 awaitable<void> whole_reply(Connection& connection, OpenChoices& choices, ReplyWriter& writer) {
   while (!connection.is_gone()) {
-    OpenChoices::Progress progress = choices.take(writer);
-    if (progress.overflowed) co_return connection.close();
+    OpenChoices::Progress progress = choices.take(writer, connection.record());
+    if (progress.overflowed) {
+      connection.record().client_cut_off = true;
+      co_return connection.close();
+    }
     if (progress.failed || progress.is_over) {
       HttpReply message = progress.failed ? error_reply(to_api_error(*progress.failed))
                                           : HttpReply{200, "application/json", std::move(progress.bytes), {}};
@@ -172,6 +166,16 @@ awaitable<void> whole_reply(Connection& connection, OpenChoices& choices, ReplyW
 }
 
 }  // namespace
+
+PrepareReply find_preparation(Route route) {
+  switch (route) {
+    case Route::Chat: return prepare_chat_reply;
+    case Route::Completions: return prepare_completions;
+    case Route::Tokenize: return prepare_tokenize;
+    case Route::Detokenize: return prepare_detokenize;
+    default: return nullptr;
+  }
+}
 
 awaitable<void> answer_with_reply(Connection& connection, PrepareReply prepare, std::string body) {
   const auto preparation = std::make_shared<Preparation>();
@@ -193,7 +197,7 @@ awaitable<void> answer_with_reply(Connection& connection, PrepareReply prepare, 
     co_await connection.send(std::move(ready));
     co_return;
   }
-  OpenChoices choices(connection.context().runner);
+  OpenChoices choices(*connection.context().runner);
   const Result<void> submitted = choices.submit(connection, std::move(prepared.requests));
   if (!submitted) {
     HttpReply refused = error_reply(to_api_error(submitted.error()));

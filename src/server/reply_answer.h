@@ -7,8 +7,11 @@
 
 #include "api/reply_writer.h"
 #include "server/connection.h"
+#include "server/routes.h"
 
 namespace rondo {
+
+PrepareReply find_preparation(Route route);  // null for the routes that make no reply of a body
 
 boost::asio::awaitable<void> answer_with_reply(Connection& connection, PrepareReply prepare, std::string body);
 

@@ -111,16 +111,31 @@ bool RequestReader::check_header() {
 
 bool RequestReader::take_expectation() { return std::exchange(awaits_continue_, false); }
 
-HttpRequest RequestReader::take() {
-  CHECK(parser_->is_done());
-  auto& message = parser_->get();
+HttpRequest RequestReader::head() const {
+  const auto& message = parser_->get();
   HttpRequest request;
   request.method = text_of(message.method_string());
   request.target = text_of(message.target());
   request.content_type = text_of(message[http::field::content_type]);
+  request.authorization = text_of(message[http::field::authorization]);
+  request.x_api_key = text_of(message["x-api-key"]);
+  request.x_request_id = text_of(message["x-request-id"]);
+  request.origin = text_of(message[http::field::origin]);
+  request.asked_headers = text_of(message[http::field::access_control_request_headers]);
   request.keep_alive = message.keep_alive();
   request.is_http_1_0 = message.version() == 10;
-  request.body = std::move(message.body());
+  return request;
+}
+
+std::size_t RequestReader::body_bytes() const {
+  const auto announced = parser_->content_length();
+  return announced ? static_cast<std::size_t>(*announced) : parser_->get().body().size();
+}
+
+HttpRequest RequestReader::take() {
+  CHECK(parser_->is_done());
+  HttpRequest request = head();
+  request.body = std::move(parser_->get().body());
   return request;
 }
 

@@ -30,8 +30,12 @@ class RequestReader {
   // Eats from the front of `received` what belongs to this request; bytes of the next one stay.
   Progress feed(std::string& received);
 
-  bool take_expectation();  // true once, when the client waits for "100 Continue" before it sends the body
-  HttpRequest take();       // after Complete
+  // From the end of the header on, so that a request can be refused before its body comes.
+  bool has_head() const { return header_checked_ && refusal_.message.empty(); }
+  HttpRequest head() const;        // all but the body
+  std::size_t body_bytes() const;  // what the body takes: its length as announced, or as much as has come in chunks
+  bool take_expectation();         // true once, when the client waits for "100 Continue" before it sends the body
+  HttpRequest take();              // after Complete
   const HttpRefusal& refusal() const { return refusal_; }
 
  private:

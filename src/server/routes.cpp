@@ -6,24 +6,35 @@ namespace rondo {
 
 namespace {
 
+enum class Key { Needed, NotNeeded };
+enum class ModelIs { Needed, NotNeeded };
+
 struct RouteRow {
   std::string_view path;  // ends in "/" and is longer than that: a name follows
+  std::string_view name;  // in logs and counters
   std::string_view method;
-  std::string_view allow;
   Route route;
+  ModelIs model = ModelIs::Needed;
+  Key key = Key::Needed;
 };
 
+// The first page and /health hold nothing that a key should guard, and whoever watches over a server has none.
 constexpr RouteRow kRoutes[] = {
-    {"/", "GET", "GET, HEAD, OPTIONS", Route::Home},
-    {"/health", "GET", "GET, HEAD, OPTIONS", Route::Health},
-    {"/stats", "GET", "GET, HEAD, OPTIONS", Route::Stats},
-    {"/v1/models", "GET", "GET, HEAD, OPTIONS", Route::Models},
-    {"/v1/models/", "GET", "GET, HEAD, OPTIONS", Route::Model},
-    {"/v1/chat/completions", "POST", "POST, OPTIONS", Route::Chat},
-    {"/v1/completions", "POST", "POST, OPTIONS", Route::Completions},
-    {"/tokenize", "POST", "POST, OPTIONS", Route::Tokenize},
-    {"/detokenize", "POST", "POST, OPTIONS", Route::Detokenize},
+    {"/", "/", "GET", Route::Home, ModelIs::NotNeeded, Key::NotNeeded},
+    {"/health", "/health", "GET", Route::Health, ModelIs::NotNeeded, Key::NotNeeded},
+    {"/metrics", "/metrics", "GET", Route::Metrics, ModelIs::NotNeeded},
+    {"/stats", "/stats", "GET", Route::Stats},
+    {"/v1/models", "/v1/models", "GET", Route::Models},
+    {"/v1/models/", "/v1/models/{name}", "GET", Route::Model},
+    {"/v1/chat/completions", "/v1/chat/completions", "POST", Route::Chat},
+    {"/v1/completions", "/v1/completions", "POST", Route::Completions},
+    {"/tokenize", "/tokenize", "POST", Route::Tokenize},
+    {"/detokenize", "/detokenize", "POST", Route::Detokenize},
 };
+
+std::string_view methods_of(const RouteRow& row) {
+  return row.method == "GET" ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
+}
 
 std::string_view path_of(std::string_view target) {
   if (const std::size_t scheme = target.find("://"); !target.starts_with('/') && scheme != std::string_view::npos) {
@@ -56,7 +67,11 @@ RouteMatch find_route(std::string_view method, std::string_view target) {
   for (const RouteRow& row : kRoutes) {
     const bool takes_name = row.path.size() > 1 && row.path.ends_with('/');
     if (takes_name ? !path.starts_with(row.path) || path.size() == row.path.size() : path != row.path) continue;
-    match.allow = row.allow;
+    match.allow = methods_of(row);
+    match.name = row.name;
+    match.needs_key = row.key == Key::Needed;
+    match.needs_model = row.model == ModelIs::Needed;
+    match.takes_json = row.method == "POST";
     if (takes_name) match.argument = percent_decoded(path.substr(row.path.size()));
     if (method == row.method || (method == "HEAD" && row.method == "GET")) match.route = row.route;
     return match;

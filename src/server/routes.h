@@ -7,12 +7,16 @@
 
 namespace rondo {
 
-enum class Route { Home, Health, Stats, Models, Model, Chat, Completions, Tokenize, Detokenize };
+enum class Route { Home, Health, Metrics, Stats, Models, Model, Chat, Completions, Tokenize, Detokenize };
 
 struct RouteMatch {
   std::optional<Route> route;
-  std::string argument;  // Model: the name, percent-decoded
-  std::string allow;     // the methods of the path; empty when there is no such path
+  std::string argument;             // Model: the name, percent-decoded
+  std::string allow;                // the methods of the path; empty when there is no such path
+  std::string_view name = "other";  // of the path in logs and counters
+  bool needs_key = true;            // where the server has keys
+  bool needs_model = false;         // can only be answered once the model is loaded
+  bool takes_json = false;
 };
 
 // HEAD goes where GET goes. target: as sent, a path with perhaps a query, or a whole address.

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "server/connection.h"
+#include "server/context.h"
 
 namespace rondo {
 
@@ -42,9 +43,8 @@ void note_exception(const std::exception_ptr& thrown) {
 }  // namespace
 
 struct Server::State {
-  State(ServerOptions options, ServedModel model, RequestRunner& runner, const PromptBuilder& prompts)
-      : context(std::move(options), std::move(model), runner, prompts, io, workers),
-        workers(static_cast<std::size_t>(context.options.num_workers)) {}
+  explicit State(ServerOptions options)
+      : context(std::move(options), io, workers), workers(static_cast<std::size_t>(context.options.num_workers)) {}
 
   Result<void> listen();
   awaitable<void> accept_loop();
@@ -119,7 +119,7 @@ void Server::State::admit(tcp::socket socket) {
 void Server::State::await_signal() {
   signals.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
-    if (context.is_draining) std::_Exit(128 + signal);
+    if (context.is_draining || !context.is_ready()) std::_Exit(128 + signal);
     log_info("stopping: replies may end for {} s; once more to stop at once",
              std::chrono::duration_cast<std::chrono::seconds>(context.options.drain_timeout).count());
     begin_stop();
@@ -160,11 +160,18 @@ void Server::State::check_drained() {
 Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Server::~Server() = default;
 
-Result<std::unique_ptr<Server>> Server::listen(ServerOptions options, ServedModel model, RequestRunner& runner,
-                                               const PromptBuilder& prompts) {
-  auto state = std::make_unique<State>(std::move(options), std::move(model), runner, prompts);
+Result<std::unique_ptr<Server>> Server::listen(ServerOptions options) {
+  auto state = std::make_unique<State>(std::move(options));
   TRY_VOID(state->listen());
   return std::unique_ptr<Server>(new Server(std::move(state)));
+}
+
+void Server::open(ServedModel model, RequestRunner& runner, const PromptBuilder& prompts) {
+  asio::post(state_->io, [&context = state_->context, model = std::move(model), &runner, &prompts]() mutable {
+    context.model = std::move(model);
+    context.prompts = &prompts;
+    context.runner = &runner;
+  });
 }
 
 int Server::port() const {

@@ -4,21 +4,25 @@ import json
 import re
 import signal
 import subprocess
+import tempfile
 import urllib.parse
 import urllib.request
 
 
 def start(program, model, *flags):
     """A server on a free port, ready; and its address."""
-    server = subprocess.Popen([program, "serve", model, "--port", "0", *flags], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True)
+    log = tempfile.TemporaryFile("w+")  # a pipe that nobody reads would fill up, and whoever writes to it would wait
+    server = subprocess.Popen([program, "serve", model, "--port", "0", *flags], stdout=subprocess.PIPE, stderr=log,
+                              text=True)
+    server.stderr = log
     url = None
     for line in server.stdout:
         if found := re.search(r"Serving \S+ at (http://\S+)", line):
             url = found[1]
         if line.startswith("Ready"):
             return server, url
-    raise RuntimeError("the server ended before it was ready: " + server.stderr.read())
+    log.seek(0)
+    raise RuntimeError("the server ended before it was ready: " + log.read())
 
 
 def stop(server):

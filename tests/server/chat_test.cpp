@@ -79,7 +79,7 @@ TEST_F(Chat, AFullQueueSaysWhenToComeBack) {
   runner.refuse_with(ErrorCode::QueueFull);
   for (const char* body : {kHello, kHelloStreamed}) {
     const RawReply reply = ask(post_chat(body));
-    EXPECT_EQ(reply.status, 503);
+    EXPECT_EQ(reply.status, 429);
     EXPECT_TRUE(reply.headers.contains("retry-after"));
     EXPECT_NE(reply.body.find(R"("code":"queue_full")"), std::string::npos);
   }

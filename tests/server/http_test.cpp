@@ -154,7 +154,8 @@ TEST_F(Http, ABodyThatDoesNotComeInTimeIsA408) {
   options.body_timeout = std::chrono::milliseconds(30);
   start();
   RawClient client(port);
-  client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{");
+  client.send(
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{");
   EXPECT_EQ(client.read_reply().value_or(RawReply{}).status, 408);
 }
 

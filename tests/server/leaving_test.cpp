@@ -151,7 +151,7 @@ TEST_F(Leaving, APortInUseIsOneClearLine) {
   start();
   ServerOptions second = options;
   second.port = port;
-  const auto made = Server::listen(second, ServedModel{}, runner, prompts);
+  const auto made = Server::listen(second);
   ASSERT_FALSE(made.has_value());
   EXPECT_EQ(made.error().code, ErrorCode::Io);
   EXPECT_EQ(made.error().message, "cannot listen on 127.0.0.1:" + std::to_string(port) + ": Address already in use");
@@ -160,7 +160,7 @@ TEST_F(Leaving, APortInUseIsOneClearLine) {
 TEST_F(Leaving, AHostThatIsNotThisMachineIsOneClearLine) {
   ServerOptions elsewhere;
   elsewhere.host = "203.0.113.7";
-  const auto made = Server::listen(elsewhere, ServedModel{}, runner, prompts);
+  const auto made = Server::listen(elsewhere);
   ASSERT_FALSE(made.has_value());
   EXPECT_TRUE(made.error().message.starts_with("cannot listen on 203.0.113.7:8080: ")) << made.error().message;
 }

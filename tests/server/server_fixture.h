@@ -19,20 +19,29 @@ class ServerTest : public testing::Test {
 
   // With the options as the test left them.
   void start() {
+    start_loading();
+    open();
+  }
+
+  void start_loading() {
     options.port = 0;
-    ServedModel model;
-    model.name = "demo";
-    model.vocab_size = 256;
-    model.context_tokens = 4096;
-    model.max_tokens = 64;
-    model.arithmetic = "fake";
-    auto made = Server::listen(options, model, runner, prompts);
+    auto made = Server::listen(options);
     ASSERT_TRUE(made.has_value()) << made.error().message;
     server = *std::move(made);
     port = server->port();
     thread = std::jthread([this] {
       server->run([this] { runner.fail_all({ErrorCode::Unavailable, "the server is stopping"}); });
     });
+  }
+
+  void open() {
+    ServedModel model;
+    model.name = "demo";
+    model.vocab_size = 256;
+    model.context_tokens = 4096;
+    model.max_tokens = 64;
+    model.arithmetic = "fake";
+    server->open(model, runner, prompts);
   }
 
   // Returns when the server's thread has ended; nothing may be left running.
