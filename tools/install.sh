@@ -3,6 +3,8 @@
 #
 #   tools/install.sh build           what compiling and serving take
 #   tools/install.sh test            what the tests take besides: GoogleTest, RapidCheck, and .venv from tools/requirements.txt
+#   tools/install.sh page            chromium, for the test of the page and its pictures; apart, as it is large: without
+#                                    it that test says that it is skipped
 #   tools/install.sh check           clang-format and clang-tidy, in the version whose verdict counts
 #   tools/install.sh bench           google-benchmark
 #   tools/install.sh fuzz            clang with libFuzzer
@@ -13,8 +15,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 BUILD=(g++ cmake ninja-build pkg-config libboost1.81-dev libboost-json1.81-dev libexpected-dev libutf8proc-dev
-  libpcre2-dev libcli11-dev libfmt-dev libspdlog-dev libssl-dev)
+  libpcre2-dev libcli11-dev libfmt-dev libspdlog-dev libssl-dev libedit-dev)
 TEST=(libgtest-dev librapidcheck-dev python3 python3-venv)
+PAGE=(chromium)
 CHECK=(clang-format-14 clang-tidy-14 python3)
 BENCH=(libbenchmark-dev)
 FUZZ=(clang-14 libclang-rt-14-dev)
@@ -76,7 +79,7 @@ make_venv() {
   cp tools/requirements.txt .venv/requirements.txt
 }
 
-(($#)) || fail "name the parts to install: build, test, check, bench, fuzz"
+(($#)) || fail "name the parts to install: build, test, page, check, bench, fuzz"
 for part in "$@"; do
   case $part in
     build) install_packages "${BUILD[@]}" ;;
@@ -84,9 +87,10 @@ for part in "$@"; do
       install_packages "${TEST[@]}"
       make_venv
       ;;
+    page) install_packages "${PAGE[@]}" ;;
     check) install_packages "${CHECK[@]}" ;;
     bench) install_packages "${BENCH[@]}" ;;
     fuzz) install_packages "${FUZZ[@]}" ;;
-    *) fail "there is no part named $part; they are build, test, check, bench and fuzz" ;;
+    *) fail "there is no part named $part; they are build, test, page, check, bench and fuzz" ;;
   esac
 done

@@ -7,6 +7,7 @@ namespace rondo {
 // argv[0] is the command's name.
 int serve_command(int argc, char** argv);
 int run_command(int argc, char** argv);
+int chat_command(int argc, char** argv);
 int bench_command(int argc, char** argv);
 int selfcheck_command(int argc, char** argv);
 int inspect_command(int argc, char** argv);

@@ -18,6 +18,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"serve", "serve [MODEL]          the server, on 127.0.0.1:8080", serve_command},
     {"run", "run [MODEL] -p TEXT    one prompt, tokens as they come", run_command},
+    {"chat", "chat [MODEL]           a conversation in the terminal", chat_command},
     {"bench", "bench [MODEL]          how fast it runs here, next to how fast this machine reads memory",
      bench_command},
     {"selfcheck", "selfcheck [MODEL]      proves here that a reply depends on its own request alone",

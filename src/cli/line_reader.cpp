@@ -1,0 +1,122 @@
+#include "cli/line_reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <histedit.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+namespace rondo {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kKeptLines = 1000;
+
+}  // namespace
+
+// libedit's callbacks get the EditLine; what they must know of us hangs on it as client data.
+struct LineReader::Terminal {
+  EditLine* edit = nullptr;
+  History* history = nullptr;
+  std::string history_file;
+  const char* prompt = "";
+
+  static Terminal& of(EditLine* edit) {
+    void* self = nullptr;
+    el_get(edit, EL_CLIENTDATA, &self);
+    return *static_cast<Terminal*>(self);
+  }
+  static const char* show_prompt(EditLine* edit) { return of(edit).prompt; }
+  void remember(const std::string& line);
+};
+
+void LineReader::Terminal::remember(const std::string& line) {
+  HistEvent event;
+  ::history(history, &event, H_ENTER, line.c_str());
+  if (!history_file.empty()) ::history(history, &event, H_SAVE, history_file.c_str());
+}
+
+bool LineReader::on_terminal() { return isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1; }
+
+LineReader::LineReader(const std::string& history_file) : is_terminal_(on_terminal()) {
+  if (!is_terminal_) return;
+  terminal_ = std::make_unique<Terminal>();
+  Terminal& t = *terminal_;
+  t.history_file = history_file;
+  t.edit = el_init("rondo", stdin, stdout, stderr);
+  t.history = history_init();
+  HistEvent event;
+  history(t.history, &event, H_SETSIZE, kKeptLines);
+  history(t.history, &event, H_SETUNIQUE, 1);
+  if (!history_file.empty()) history(t.history, &event, H_LOAD, history_file.c_str());
+  el_set(t.edit, EL_CLIENTDATA, &t);
+  el_set(t.edit, EL_PROMPT, &Terminal::show_prompt);
+  el_set(t.edit, EL_EDITOR, "emacs");
+  el_set(t.edit, EL_HIST, history, t.history);
+  el_set(t.edit, EL_BIND, "^R", "em-inc-search-prev", nullptr);
+}
+
+LineReader::~LineReader() {
+  if (!terminal_) return;
+  el_end(terminal_->edit);
+  history_end(terminal_->history);
+}
+
+LineReader::Line LineReader::read(const char* prompt) {
+  Line line;
+  if (!is_terminal_) {
+    char* text = nullptr;
+    std::size_t capacity = 0;
+    const ssize_t size = getline(&text, &capacity, stdin);
+    if (size < 0) line.end = End::Input;
+    if (size > 0) line.text.assign(text, static_cast<std::size_t>(size));
+    std::free(text);
+  } else {
+    terminal_->prompt = prompt;
+    int size = 0;
+    const char* text = el_gets(terminal_->edit, &size);
+    if (text == nullptr && size < 0 && errno == EINTR) {  // Ctrl-C: the signal's handler came and went
+      fmt::print("\n");
+      return Line{"", End::Dropped};
+    }
+    if (text == nullptr || size <= 0) line.end = End::Input;
+    if (text != nullptr && size > 0) line.text.assign(text, static_cast<std::size_t>(size));
+  }
+  while (line.text.ends_with('\n') || line.text.ends_with('\r')) line.text.pop_back();
+  if (is_terminal_ && !line.text.empty()) terminal_->remember(line.text);
+  return line;
+}
+
+std::optional<std::string> history_path(std::string& why) {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  const char* home = std::getenv("HOME");
+  fs::path folder;
+  if (state != nullptr && *state == '/') {
+    folder = fs::path(state);
+  } else if (home != nullptr && *home != '\0') {
+    folder = fs::path(home) / ".local" / "state";
+  } else {
+    why = "neither XDG_STATE_HOME nor HOME names a folder";
+    return std::nullopt;
+  }
+  folder /= "rondo";
+  std::error_code error;
+  fs::create_directories(folder, error);
+  const std::string file = (folder / "chat_history").string();
+  const int opened = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (opened < 0) {
+    why = fmt::format("{}: {}", file, std::generic_category().message(errno));
+    return std::nullopt;
+  }
+  close(opened);
+  return file;
+}
+
+}  // namespace rondo
