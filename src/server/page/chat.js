@@ -50,13 +50,13 @@ class ReplyView {
     if (running && !this.content) this.prose.append(el('span', {class: 'waiting', 'aria-label': 'Waiting'}));
     if (follows) scrollToEnd();
   }
-  // words: of how it went.
+  // words: of how it went, as text or as an element.
   end(words) {
     cancelAnimationFrame(this.frame);
     if (this.reasoning && !this.content) this.summary.textContent = 'A thought that was cut short';
     this.draw();
     const button = el('button', {type: 'button', class: 'quiet', onclick: () => copy(this.content, button)}, 'Copy');
-    this.after.replaceChildren(...(this.content ? [button] : []), el('span', {}, words));
+    this.after.replaceChildren(...(this.content ? [button] : []), typeof words === 'string' ? el('span', {}, words) : words);
     scrollToEnd();
   }
 }
@@ -66,31 +66,23 @@ const scrollToEnd = () => { $('scroll').scrollTop = $('scroll').scrollHeight; };
 
 const ENDS = {length: 'cut at the token limit', tool_calls: 'ends in a tool call'};
 
-function howItWent({usage, rondo, reason, firstAt, lastAt}) {
+// Time is the reader's: from sending to the last piece, prompt and wire included.
+function howItWent({usage, rondo, reason}, ms) {
   const words = [];
-  if (usage) {
-    words.push(`${usage.completion_tokens} token${usage.completion_tokens === 1 ? '' : 's'}`);
-    const seconds = (lastAt - firstAt) / 1000;
-    if (usage.completion_tokens > 1 && seconds > 0) words.push(`${rounded((usage.completion_tokens - 1) / seconds)} a second`);
-  }
+  if (usage) words.push(`${usage.completion_tokens} token${usage.completion_tokens === 1 ? '' : 's'} in ${inMs(ms)}`);
   if (rondo?.drafted) words.push(`${rondo.accepted} of ${rondo.drafted} drafts kept`);
-  if (rondo) words.push(`seed ${rondo.seed}`);
   if (ENDS[reason]) words.push(ENDS[reason]);
-  return words.join(' · ');
+  return el('span', {title: rondo ? `seed ${rondo.seed}` : null}, words.join(' · '));
 }
 
 async function follow(reply, view) {
-  const end = {firstAt: 0, lastAt: 0};
+  const end = {};
   for await (const data of serverSentEvents(reply.body)) {
     if (data === '[DONE]') return end;
     const event = JSON.parse(data);
     if (event.error) throw new Trouble(event.error.message);
     const choice = event.choices[0];
-    if (choice?.delta.content || choice?.delta.reasoning_content) {
-      end.lastAt = performance.now();
-      end.firstAt ||= end.lastAt;
-      view.add(choice.delta);
-    }
+    if (choice?.delta.content || choice?.delta.reasoning_content) view.add(choice.delta);
     end.reason = choice?.finish_reason ?? end.reason;
     end.usage = event.usage ?? end.usage;
     end.rondo = event.rondo ?? end.rondo;
@@ -132,7 +124,7 @@ async function answer() {
     const end = await follow(reply, view);
     setRunning(null);
     keep();
-    view.end(howItWent(end));
+    view.end(howItWent(end, performance.now() - view.began));
   } catch (error) {
     if (running === controller) setRunning(null);
     if (conversation !== turns) return;
