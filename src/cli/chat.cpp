@@ -80,7 +80,7 @@ Result<void> chat(ChatOptions options) {
   TRY(const Loaded loaded, load(options.load));
   std::string why;
   const std::optional<std::string> history = LineReader::on_terminal() ? history_path(why) : std::nullopt;
-  LineReader reader(history.value_or(""));
+  LineReader reader(history.value_or(""), &take_interrupt);
   catch_ctrl_c();
   std::jthread engine_thread([&](const std::stop_token& stop) { loaded.engine->run(stop); });
   ChatSession session(loaded, std::move(options.settings), reader.is_terminal(), &take_interrupt);

@@ -3,13 +3,17 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <histedit.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <clocale>
 #include <cstdlib>
+#include <cwchar>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 namespace rondo {
 
@@ -18,6 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kKeptLines = 1000;
+constexpr int kLookForCtrlC = 50;  // ms
 
 }  // namespace
 
@@ -27,6 +32,8 @@ struct LineReader::Terminal {
   History* history = nullptr;
   std::string history_file;
   const char* prompt = "";
+  bool (*is_dropped)() = nullptr;
+  bool dropped = false;
 
   static Terminal& of(EditLine* edit) {
     void* self = nullptr;
@@ -34,8 +41,31 @@ struct LineReader::Terminal {
     return *static_cast<Terminal*>(self);
   }
   static const char* show_prompt(EditLine* edit) { return of(edit).prompt; }
+  static int read_key(EditLine* edit, wchar_t* key);
   void remember(const std::string& line);
 };
+
+// One character. Ctrl-C is looked for between the waits, so that one that comes while a key is worked on is not lost.
+int LineReader::Terminal::read_key(EditLine* edit, wchar_t* key) {
+  Terminal& t = of(edit);
+  std::mbstate_t state{};
+  while (true) {
+    t.dropped = t.is_dropped();
+    if (t.dropped) return -1;
+    pollfd waiting{STDIN_FILENO, POLLIN, 0};
+    if (poll(&waiting, 1, kLookForCtrlC) <= 0) continue;
+    char byte = 0;
+    const ssize_t size = ::read(STDIN_FILENO, &byte, 1);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return static_cast<int>(size);
+    const std::size_t used = std::mbrtowc(key, &byte, 1, &state);
+    if (used == static_cast<std::size_t>(-1)) {
+      state = {};  // no character: passed over
+    } else if (used != static_cast<std::size_t>(-2)) {
+      return 1;
+    }
+  }
+}
 
 void LineReader::Terminal::remember(const std::string& line) {
   HistEvent event;
@@ -45,11 +75,13 @@ void LineReader::Terminal::remember(const std::string& line) {
 
 bool LineReader::on_terminal() { return isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1; }
 
-LineReader::LineReader(const std::string& history_file) : is_terminal_(on_terminal()) {
+LineReader::LineReader(const std::string& history_file, bool (*is_dropped)()) : is_terminal_(on_terminal()) {
   if (!is_terminal_) return;
   terminal_ = std::make_unique<Terminal>();
   Terminal& t = *terminal_;
   t.history_file = history_file;
+  t.is_dropped = is_dropped;
+  if (std::setlocale(LC_CTYPE, "") == nullptr || MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");  // to type in
   t.edit = el_init("rondo", stdin, stdout, stderr);
   t.history = history_init();
   HistEvent event;
@@ -57,6 +89,7 @@ LineReader::LineReader(const std::string& history_file) : is_terminal_(on_termin
   history(t.history, &event, H_SETUNIQUE, 1);
   if (!history_file.empty()) history(t.history, &event, H_LOAD, history_file.c_str());
   el_set(t.edit, EL_CLIENTDATA, &t);
+  el_set(t.edit, EL_GETCFN, &Terminal::read_key);
   el_set(t.edit, EL_PROMPT, &Terminal::show_prompt);
   el_set(t.edit, EL_EDITOR, "emacs");
   el_set(t.edit, EL_HIST, history, t.history);
@@ -82,7 +115,7 @@ LineReader::Line LineReader::read(const char* prompt) {
     terminal_->prompt = prompt;
     int size = 0;
     const char* text = el_gets(terminal_->edit, &size);
-    if (text == nullptr && size < 0 && errno == EINTR) {  // Ctrl-C: the signal's handler came and went
+    if (std::exchange(terminal_->dropped, false)) {
       fmt::print("\n");
       return Line{"", End::Dropped};
     }

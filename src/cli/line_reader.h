@@ -11,7 +11,8 @@ namespace rondo {
 class LineReader {
  public:
   // history_file: where lines are kept from one conversation to the next; empty = nowhere.
-  explicit LineReader(const std::string& history_file);
+  // is_dropped: whether Ctrl-C was pressed since the last call; asked while a line is typed.
+  LineReader(const std::string& history_file, bool (*is_dropped)());
   ~LineReader();
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
