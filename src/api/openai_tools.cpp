@@ -131,7 +131,7 @@ class ToolsReader {
       return "";
     }
     RequestFields inner(*function, fields.path_of("function"));
-    const std::string name = inner.text("name").value_or("");
+    std::string name = inner.text("name").value_or("");
     if (find_tool(tools_, name) == nullptr) {
       inner.refuse("name", fmt::format("{}: there is no tool '{}'", inner.path_of("name"), name));
     }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a chat asks for beyond text, through the real client and over plain HTTP: tools, logprobs, choices, stops, thinking.
 
-Usage: test_chat.py PROGRAM MODEL
+Usage: test_chat.py PROGRAM MODEL [TEST ...]
 """
 import concurrent.futures
 import copy
@@ -345,4 +345,4 @@ class Characters(Server):
 
 if __name__ == "__main__":
     PROGRAM, MODEL = sys.argv[1:3]
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
