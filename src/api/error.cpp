@@ -49,6 +49,29 @@ std::string render(std::string_view message, std::string_view type, std::string_
   return to_json(document);
 }
 
+std::string_view anthropic_type(int status) {
+  switch (status) {
+    case 401: return "authentication_error";
+    case 403: return "permission_error";
+    case 404: return "not_found_error";
+    case 408: return "timeout_error";
+    case 413: return "request_too_large";
+    case 429: return "rate_limit_error";
+    case 503: return "overloaded_error";
+    default: return status >= 500 ? "api_error" : "invalid_request_error";
+  }
+}
+
+std::string render_anthropic(int status, std::string_view message) {
+  json::Object error;
+  error["type"] = anthropic_type(status);
+  error["message"] = message;
+  json::Object document;
+  document["type"] = "error";
+  document["error"] = std::move(error);
+  return to_json(document);
+}
+
 }  // namespace
 
 ApiError to_api_error(Error error) { return ApiError{error.code, std::move(error.message), "", ""}; }
@@ -61,7 +84,13 @@ std::string render_openai_error(const ApiError& error) {
                 error.special_code.empty() ? row.openai_code : std::string_view(error.special_code));
 }
 
-std::string render_http_error(int status, std::string_view message) {
+std::string render_error(const ApiError& error, ApiForm form) {
+  if (form == ApiForm::Anthropic) return render_anthropic(http_status(error.code), error.message);
+  return render_openai_error(error);
+}
+
+std::string render_http_error(int status, std::string_view message, ApiForm form) {
+  if (form == ApiForm::Anthropic) return render_anthropic(status, message);
   return render(message, status >= 500 ? "server_error" : "invalid_request_error", "",
                 status == 401 ? "invalid_api_key" : "");
 }

@@ -1,4 +1,4 @@
-// ApiError: why a request is refused, and the one table from ErrorCode to HTTP status and OpenAI's error object.
+// ApiError: why a request is refused, and the one table from ErrorCode to HTTP status and the APIs' error objects.
 #pragma once
 
 #include <string>
@@ -24,9 +24,15 @@ inline tl::unexpected<ApiError> refusal(ApiError error) { return tl::unexpected<
 ApiError to_api_error(Error error);
 
 int http_status(ErrorCode code);
-std::string render_openai_error(const ApiError& error);  // {"error":{"message","type","param","code"}}
 
-// The same object for what HTTP itself refuses, before there is a request.
-std::string render_http_error(int status, std::string_view message);
+// Whose error object a client reads.
+//   OpenAi:     {"error":{"message","type","param","code"}}
+//   Anthropic:  {"type":"error","error":{"type","message"}}, where the type says no more than the status
+enum class ApiForm { OpenAi, Anthropic };
+std::string render_error(const ApiError& error, ApiForm form);
+std::string render_openai_error(const ApiError& error);
+
+// The same objects for what HTTP itself refuses, before there is a request.
+std::string render_http_error(int status, std::string_view message, ApiForm form);
 
 }  // namespace rondo

@@ -97,36 +97,6 @@ void read_effort(RequestFields& fields, const ServedModel& model, json::Object& 
   }
 }
 
-void read_template_kwargs(RequestFields& fields, json::Object& variables) {
-  const json::Object* kwargs = fields.object("chat_template_kwargs");
-  if (kwargs == nullptr) return;
-  for (const auto& member : *kwargs) {
-    const std::string_view key = member.key();
-    if (key == "messages" || key == "tools" || key == "add_generation_prompt") {
-      const std::string path = fmt::format("chat_template_kwargs.{}", key);
-      return fields.refuse(path, fmt::format("{} cannot be set: the server sets it", path));
-    }
-    variables[key] = member.value();
-  }
-}
-
-ToolUse read_tool_use(RequestFields& fields, const ServedModel& model, json::Object& variables) {
-  ToolUse use = read_tools(fields);
-  if (use.declared.empty()) return use;
-  if (!model.reads_tools) {
-    fields.refuse("tools", "tools are not supported: this model's template does not show them to it",
-                  ErrorCode::Unsupported);
-  }
-  if (use.choice == ToolChoice::Required) {
-    fields.refuse("tool_choice", "tool_choice can only be auto or none yet", ErrorCode::Unsupported);
-  }
-  if (use.choice == ToolChoice::Auto && !use.parallel) {
-    fields.refuse("parallel_tool_calls", "parallel_tool_calls can only be true yet", ErrorCode::Unsupported);
-  }
-  variables["tools"] = use.declared;
-  return use;
-}
-
 void read_logprobs(RequestFields& fields, ChatRequest& chat) {
   const bool wanted = fields.boolean("logprobs").value_or(false);
   const std::optional<std::int64_t> top = fields.integer("top_logprobs", 0, kMaxTopLogprobs);
@@ -190,14 +160,44 @@ ApiResult<ChatRequest> parse_chat(std::string_view body, const ServedModel& mode
 
 ToolUse read_conversation(RequestFields& fields, const ServedModel& model, json::Object& variables) {
   read_messages(fields, variables);
-  ToolUse tools = read_tool_use(fields, model, variables);
+  ToolUse tools = read_tools(fields);
+  show_tools(fields, model, tools, variables);
   read_effort(fields, model, variables);
   read_template_kwargs(fields, variables);  // the last word is theirs
   return tools;
 }
 
-ApiResult<BuiltPrompt> build_prompt(const PromptBuilder& prompts, const json::Object& variables) {
-  Result<BuiltPrompt> prompt = prompts.build(variables);
+void read_template_kwargs(RequestFields& fields, json::Object& variables) {
+  const json::Object* kwargs = fields.object("chat_template_kwargs");
+  if (kwargs == nullptr) return;
+  for (const auto& member : *kwargs) {
+    const std::string_view key = member.key();
+    if (key == "messages" || key == "tools" || key == "add_generation_prompt") {
+      const std::string path = fmt::format("chat_template_kwargs.{}", key);
+      return fields.refuse(path, fmt::format("{} cannot be set: the server sets it", path));
+    }
+    variables[key] = member.value();
+  }
+}
+
+void show_tools(RequestFields& fields, const ServedModel& model, const ToolUse& use, json::Object& variables) {
+  if (use.declared.empty()) return;
+  if (!model.reads_tools) {
+    fields.refuse("tools", "tools are not supported: this model's template does not show them to it",
+                  ErrorCode::Unsupported);
+  }
+  if (use.choice == ToolChoice::Required) {
+    fields.refuse("tool_choice", "tool_choice can only be auto or none yet", ErrorCode::Unsupported);
+  }
+  if (use.choice == ToolChoice::Auto && !use.parallel) {
+    fields.refuse("parallel_tool_calls", "parallel_tool_calls can only be true yet", ErrorCode::Unsupported);
+  }
+  variables["tools"] = use.declared;
+}
+
+ApiResult<BuiltPrompt> build_prompt(const PromptBuilder& prompts, const json::Object& variables,
+                                    std::string_view begun_reply) {
+  Result<BuiltPrompt> prompt = prompts.build(variables, begun_reply);
   if (prompt) return *std::move(prompt);
   ApiError error = to_api_error(std::move(prompt).error());
   error.param = "messages";
@@ -208,16 +208,20 @@ ApiResult<PreparedChat> prepare_chat(std::string_view body, const ServedModel& m
                                      std::int64_t fresh_seed) {
   ApiResult<ChatRequest> chat = parse_chat(body, model, fresh_seed);
   if (!chat) return refusal(std::move(chat).error());
-  ApiResult<BuiltPrompt> prompt = build_prompt(prompts, chat->variables);
+  return prepare_requests(*std::move(chat), model, prompts);
+}
+
+ApiResult<PreparedChat> prepare_requests(ChatRequest chat, const ServedModel& model, const PromptBuilder& prompts) {
+  ApiResult<BuiltPrompt> prompt = build_prompt(prompts, chat.variables, chat.begun_reply);
   if (!prompt) return refusal(std::move(prompt).error());
   PreparedChat prepared;
   prepared.thinking = prompt->thinking;
-  ApiResult<Request> request = to_request(*chat, std::move(prompt->ids), model, "messages");
+  ApiResult<Request> request = to_request(chat, std::move(prompt->ids), model, "messages");
   if (!request) return refusal(std::move(request).error());
-  if (!chat->tools.declared.empty() && chat->tools.choice == ToolChoice::None && model.tool_call_id) {
+  if (!chat.tools.declared.empty() && chat.tools.choice == ToolChoice::None && model.tool_call_id) {
     request->draw.bias.push_back({*model.tool_call_id, -std::numeric_limits<float>::infinity()});
   }
-  prepared.chat = *std::move(chat);
+  prepared.chat = std::move(chat);
   for (int i = 0; i < prepared.chat.num_choices; ++i) {
     Request& choice = prepared.requests.emplace_back(*request);
     choice.draw.seed = choice_seed(prepared.chat.seed, i);

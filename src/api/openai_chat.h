@@ -20,7 +20,8 @@
 namespace rondo {
 
 struct ChatRequest : ReplySettings {
-  json::Object variables;  // of the chat template: messages, tools, add_generation_prompt, chat_template_kwargs
+  json::Object variables;   // of the chat template: messages, tools, add_generation_prompt, chat_template_kwargs
+  std::string begun_reply;  // text that the reply continues; empty = it begins afresh
   ToolUse tools;
   std::optional<int> thinking_budget;  // tokens of a thought that the prompt opens
 };
@@ -31,15 +32,22 @@ ApiResult<ChatRequest> parse_chat(std::string_view body, const ServedModel& mode
 // What a conversation gives its template: messages, tools, reasoning_effort, chat_template_kwargs. A refusal stays in
 // `fields`.
 ToolUse read_conversation(RequestFields& fields, const ServedModel& model, json::Object& variables);
-// A template that cannot render them is a refusal in its words.
-ApiResult<BuiltPrompt> build_prompt(const PromptBuilder& prompts, const json::Object& variables);
+// Two parts of that, for the other protocol.
+void read_template_kwargs(RequestFields& fields, json::Object& variables);
+void show_tools(RequestFields& fields, const ServedModel& model, const ToolUse& use, json::Object& variables);
 
-// parse_chat, the template and the tokenizer, to_request: what a worker thread does with a body.
+// A template that cannot render them is a refusal in its words.
+ApiResult<BuiltPrompt> build_prompt(const PromptBuilder& prompts, const json::Object& variables,
+                                    std::string_view begun_reply = {});
+
+// The template, the tokenizer and to_request.
 struct PreparedChat {
   ChatRequest chat;
   std::vector<Request> requests;  // one a choice
   bool thinking = false;          // BuiltPrompt's
 };
+ApiResult<PreparedChat> prepare_requests(ChatRequest chat, const ServedModel& model, const PromptBuilder& prompts);
+// All of it: what a worker thread does with a body.
 ApiResult<PreparedChat> prepare_chat(std::string_view body, const ServedModel& model, const PromptBuilder& prompts,
                                      std::int64_t fresh_seed);
 

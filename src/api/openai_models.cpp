@@ -1,5 +1,6 @@
 #include "api/openai_models.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <utility>
@@ -17,6 +18,10 @@ json::Object model_entry(const ServedModel& model, const std::string& name) {
   entry["created"] = model.created;
   entry["owned_by"] = "rondo";
   entry["max_model_len"] = model.context_tokens;
+  // Anthropic's clients read these from the same path.
+  entry["type"] = "model";
+  entry["display_name"] = name;
+  entry["created_at"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(model.created)));
   return entry;
 }
 
@@ -30,6 +35,9 @@ std::string render_models(const ServedModel& model) {
   }
   json::Object out;
   out["object"] = "list";
+  out["has_more"] = false;
+  out["first_id"] = entries.front().at("id");
+  out["last_id"] = entries.back().at("id");
   out["data"] = std::move(entries);
   return to_json(out);
 }

@@ -1,4 +1,4 @@
-// GET /v1/models, GET /v1/models/NAME and GET /health, as JSON.
+// GET /v1/models, in the fields of OpenAI's API and of Anthropic's, GET /v1/models/NAME and GET /health, as JSON.
 #pragma once
 
 #include <string>

@@ -9,11 +9,20 @@
 
 namespace rondo {
 
-Result<BuiltPrompt> TemplatePrompt::build(const json::Object& variables) const {
-  TRY(const MarkedText prompt, chat_template_->render(variables, std::time(nullptr)));
+Result<BuiltPrompt> TemplatePrompt::build(const json::Object& variables, std::string_view begun_reply) const {
+  TRY(MarkedText prompt, chat_template_->render(variables, std::time(nullptr)));
   BuiltPrompt built;
-  built.ids = tokenizer_->encode(prompt);
   built.thinking = ends_inside_think(prompt);
+  if (!begun_reply.empty()) {
+    if (built.thinking) {
+      return failure(ErrorCode::InvalidArgument,
+                     "the last message cannot be the assistant's: this reply begins with a thought");
+    }
+    const std::size_t begin = prompt.text.size();
+    prompt.text += begun_reply;
+    prompt.untrusted.push_back({begin, prompt.text.size()});
+  }
+  built.ids = tokenizer_->encode(prompt);
   return built;
 }
 

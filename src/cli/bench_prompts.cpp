@@ -26,7 +26,7 @@ Result<std::vector<std::int32_t>> prompt_ids(const json::Value& prompt, const To
   json::Object variables;
   variables["messages"] = prompt;
   variables["add_generation_prompt"] = true;
-  TRY(BuiltPrompt built, TemplatePrompt(*chat_template, tokenizer).build(variables));
+  TRY(BuiltPrompt built, TemplatePrompt(*chat_template, tokenizer).build(variables, {}));
   return std::move(built.ids);
 }
 

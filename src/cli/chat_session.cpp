@@ -89,7 +89,7 @@ ApiResult<Request> ChatSession::build_request(bool& starts_thinking) const {
   variables["messages"] = std::move(messages);
   variables["add_generation_prompt"] = true;
   if (settings_.thinking) variables["enable_thinking"] = *settings_.thinking;
-  Result<BuiltPrompt> prompt = TemplatePrompt(*loaded_.chat_template, *loaded_.tokenizer).build(variables);
+  Result<BuiltPrompt> prompt = TemplatePrompt(*loaded_.chat_template, *loaded_.tokenizer).build(variables, {});
   if (!prompt) return refusal(to_api_error(prompt.error()));
   starts_thinking = prompt->thinking;
   ReplySettings settings = to_settings(settings_.draw, model_.defaults);

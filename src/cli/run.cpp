@@ -53,7 +53,7 @@ Result<BuiltPrompt> build_prompt(const RunOptions& options, const Loaded& loaded
   json::Object variables;
   variables["messages"] = std::move(messages);
   variables["add_generation_prompt"] = true;
-  return TemplatePrompt(*loaded.chat_template, *loaded.tokenizer).build(variables);
+  return TemplatePrompt(*loaded.chat_template, *loaded.tokenizer).build(variables, {});
 }
 
 // What came of the request, as far as it came.

@@ -287,7 +287,7 @@ awaitable<void> Connection::answer(Arrival arrival) {
   const PrepareReply prepare = match_.route ? find_preparation(*match_.route) : nullptr;
   if (prepare != nullptr && !refusal_) {
     std::string body = std::move(request_.body);
-    co_await answer_with_reply(*this, prepare, std::move(body));
+    co_await answer_with_reply(*this, prepare, match_.form, std::move(body));
     co_return;
   }
   HttpReply reply = refusal_ ? *std::move(refusal_) : answer_plainly(request_, match_, context_);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/beast/core/string.hpp>
+#include <iterator>
 
 #include "api/error.h"
 
@@ -11,6 +13,12 @@ namespace rondo {
 namespace {
 
 constexpr std::string_view kBearer = "bearer ";
+// Of Anthropic's API. The later one takes sampling out of it, which here is an extension of either.
+constexpr std::string_view kVersions[] = {"2023-06-01", "2026-10-21"};
+
+bool speaks(std::string_view version) {
+  return version.empty() || std::find(std::begin(kVersions), std::end(kVersions), version) != std::end(kVersions);
+}
 
 std::string_view key_of(const HttpRequest& head) {
   const std::string_view authorization = head.authorization;
@@ -32,8 +40,8 @@ HttpReply refuse_key(const RouteMatch& match, std::string_view key) {
 
 }  // namespace
 
-HttpReply refusal_reply(const RouteMatch&, int status, std::string_view message) {
-  return HttpReply{status, "application/json", render_http_error(status, message), {}};
+HttpReply refusal_reply(const RouteMatch& match, int status, std::string_view message) {
+  return HttpReply{status, "application/json", render_http_error(status, message, match.form), {}};
 }
 
 std::optional<HttpReply> refuse_at_gate(const HttpRequest& head, const RouteMatch& match,
@@ -53,6 +61,10 @@ std::optional<HttpReply> refuse_at_gate(const HttpRequest& head, const RouteMatc
   }
   if (match.takes_json && !is_json_type(head.content_type)) {
     return refusal_reply(match, 415, "send the body with Content-Type: application/json");
+  }
+  if (match.form == ApiForm::Anthropic && !speaks(head.anthropic_version)) {
+    return refusal_reply(match, 400,
+                         fmt::format("anthropic-version: {} are spoken here", fmt::join(kVersions, " and ")));
   }
   if (match.needs_model && !context.is_ready()) {
     return refusal_reply(match, 503, "the model is still loading; /health says when it is ready");

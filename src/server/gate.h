@@ -1,5 +1,5 @@
 // The gate: what is refused from a request's head alone, before its body is read: no key, no such path, a wrong method,
-// a body that is not JSON, a model that is still loading.
+// a body that is not JSON, a version of Anthropic's API that is not spoken here, a model that is still loading.
 #pragma once
 
 #include <optional>

@@ -17,6 +17,7 @@ struct HttpRequest {
   std::string authorization;
   std::string x_api_key;
   std::string x_request_id;
+  std::string anthropic_version;
   std::string origin;
   std::string asked_headers;  // Access-Control-Request-Headers, of a preflight
   std::string body;

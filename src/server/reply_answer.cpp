@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "api/anthropic_request.h"
 #include "api/completions_request.h"
 #include "api/openai_chat_reply.h"
 #include "api/tokenize.h"
@@ -119,8 +120,8 @@ void start_preparing(Connection& connection, PrepareReply prepare, const std::sh
   });
 }
 
-HttpReply error_reply(const ApiError& error) {
-  return HttpReply{http_status(error.code), "application/json", render_openai_error(error), {}};
+HttpReply error_reply(const ApiError& error, ApiForm form) {
+  return HttpReply{http_status(error.code), "application/json", render_error(error, form), {}};
 }
 
 awaitable<void> stream_reply(Connection& connection, OpenChoices& choices, ReplyWriter& writer) {
@@ -148,7 +149,7 @@ awaitable<void> stream_reply(Connection& connection, OpenChoices& choices, Reply
   }
 }
 
-awaitable<void> whole_reply(Connection& connection, OpenChoices& choices, ReplyWriter& writer) {
+awaitable<void> whole_reply(Connection& connection, OpenChoices& choices, ReplyWriter& writer, ApiForm form) {
   while (!connection.is_gone()) {
     OpenChoices::Progress progress = choices.take(writer, connection.record());
     if (progress.overflowed) {
@@ -156,7 +157,7 @@ awaitable<void> whole_reply(Connection& connection, OpenChoices& choices, ReplyW
       co_return connection.close();
     }
     if (progress.failed || progress.is_over) {
-      HttpReply message = progress.failed ? error_reply(to_api_error(*progress.failed))
+      HttpReply message = progress.failed ? error_reply(to_api_error(*progress.failed), form)
                                           : HttpReply{200, "application/json", std::move(progress.bytes), {}};
       co_await connection.send(std::move(message));
       co_return;
@@ -171,13 +172,15 @@ PrepareReply find_preparation(Route route) {
   switch (route) {
     case Route::Chat: return prepare_chat_reply;
     case Route::Completions: return prepare_completions;
+    case Route::Messages: return prepare_messages;
+    case Route::CountTokens: return prepare_count_tokens;
     case Route::Tokenize: return prepare_tokenize;
     case Route::Detokenize: return prepare_detokenize;
     default: return nullptr;
   }
 }
 
-awaitable<void> answer_with_reply(Connection& connection, PrepareReply prepare, std::string body) {
+awaitable<void> answer_with_reply(Connection& connection, PrepareReply prepare, ApiForm form, std::string body) {
   const auto preparation = std::make_shared<Preparation>();
   preparation->body = std::move(body);
   preparation->stamp = fresh_stamp();
@@ -187,7 +190,7 @@ awaitable<void> answer_with_reply(Connection& connection, PrepareReply prepare, 
     co_await connection.wait();
   }
   if (!*preparation->prepared) {
-    HttpReply refused = error_reply(preparation->prepared->error());
+    HttpReply refused = error_reply(preparation->prepared->error(), form);
     co_await connection.send(std::move(refused));
     co_return;
   }
@@ -200,7 +203,7 @@ awaitable<void> answer_with_reply(Connection& connection, PrepareReply prepare, 
   OpenChoices choices(*connection.context().runner);
   const Result<void> submitted = choices.submit(connection, std::move(prepared.requests));
   if (!submitted) {
-    HttpReply refused = error_reply(to_api_error(submitted.error()));
+    HttpReply refused = error_reply(to_api_error(submitted.error()), form);
     co_await connection.send(std::move(refused));
     co_return;
   }
@@ -208,7 +211,7 @@ awaitable<void> answer_with_reply(Connection& connection, PrepareReply prepare, 
   if (prepared.delivery == Delivery::Streamed) {
     co_await stream_reply(connection, choices, *prepared.writer);
   } else {
-    co_await whole_reply(connection, choices, *prepared.writer);
+    co_await whole_reply(connection, choices, *prepared.writer, form);
   }
 }
 

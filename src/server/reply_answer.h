@@ -13,6 +13,7 @@ namespace rondo {
 
 PrepareReply find_preparation(Route route);  // null for the routes that make no reply of a body
 
-boost::asio::awaitable<void> answer_with_reply(Connection& connection, PrepareReply prepare, std::string body);
+boost::asio::awaitable<void> answer_with_reply(Connection& connection, PrepareReply prepare, ApiForm form,
+                                               std::string body);
 
 }  // namespace rondo

@@ -120,6 +120,7 @@ HttpRequest RequestReader::head() const {
   request.authorization = text_of(message[http::field::authorization]);
   request.x_api_key = text_of(message["x-api-key"]);
   request.x_request_id = text_of(message["x-request-id"]);
+  request.anthropic_version = text_of(message["anthropic-version"]);
   request.origin = text_of(message[http::field::origin]);
   request.asked_headers = text_of(message[http::field::access_control_request_headers]);
   request.keep_alive = message.keep_alive();

@@ -18,6 +18,8 @@ struct RouteRow {
   Key key = Key::Needed;
 };
 
+constexpr std::string_view kMessages = "/v1/messages";  // it and what stands below it are Anthropic's
+
 // The first page and /health hold nothing that a key should guard, and whoever watches over a server has none.
 constexpr RouteRow kRoutes[] = {
     {"/", "/", "GET", Route::Home, ModelIs::NotNeeded, Key::NotNeeded},
@@ -28,6 +30,8 @@ constexpr RouteRow kRoutes[] = {
     {"/v1/models/", "/v1/models/{name}", "GET", Route::Model},
     {"/v1/chat/completions", "/v1/chat/completions", "POST", Route::Chat},
     {"/v1/completions", "/v1/completions", "POST", Route::Completions},
+    {"/v1/messages", "/v1/messages", "POST", Route::Messages},
+    {"/v1/messages/count_tokens", "/v1/messages/count_tokens", "POST", Route::CountTokens},
     {"/tokenize", "/tokenize", "POST", Route::Tokenize},
     {"/detokenize", "/detokenize", "POST", Route::Detokenize},
 };
@@ -64,6 +68,7 @@ std::string percent_decoded(std::string_view text) {
 RouteMatch find_route(std::string_view method, std::string_view target) {
   const std::string_view path = path_of(target);
   RouteMatch match;
+  if (path == kMessages || path.starts_with(std::string(kMessages) + "/")) match.form = ApiForm::Anthropic;
   for (const RouteRow& row : kRoutes) {
     const bool takes_name = row.path.size() > 1 && row.path.ends_with('/');
     if (takes_name ? !path.starts_with(row.path) || path.size() == row.path.size() : path != row.path) continue;

@@ -5,9 +5,24 @@
 #include <string>
 #include <string_view>
 
+#include "api/error.h"
+
 namespace rondo {
 
-enum class Route { Home, Health, Metrics, Stats, Models, Model, Chat, Completions, Tokenize, Detokenize };
+enum class Route {
+  Home,
+  Health,
+  Metrics,
+  Stats,
+  Models,
+  Model,
+  Chat,
+  Completions,
+  Tokenize,
+  Detokenize,
+  Messages,
+  CountTokens
+};
 
 struct RouteMatch {
   std::optional<Route> route;
@@ -17,6 +32,7 @@ struct RouteMatch {
   bool needs_key = true;            // where the server has keys
   bool needs_model = false;         // can only be answered once the model is loaded
   bool takes_json = false;
+  ApiForm form = ApiForm::OpenAi;  // of its errors
 };
 
 // HEAD goes where GET goes. target: as sent, a path with perhaps a query, or a whole address.

@@ -11,10 +11,10 @@ namespace rondo {
 
 class FakePrompts final : public PromptBuilder {
  public:
-  Result<BuiltPrompt> build(const json::Object& variables) const override {
+  Result<BuiltPrompt> build(const json::Object& variables, std::string_view begun_reply) const override {
     const std::string content(variables.at("messages").as_array().back().at("content").as_string());
     if (content == "RAISE") return failure(ErrorCode::InvalidArgument, "the template says no");
-    return BuiltPrompt{std::vector<std::int32_t>(content.size(), 1), thinking};
+    return BuiltPrompt{std::vector<std::int32_t>(content.size() + begun_reply.size(), 1), thinking};
   }
 
   std::vector<std::int32_t> encode(std::string_view text) const override {

@@ -492,7 +492,7 @@ class RaisingPrompt final : public PromptBuilder {
   std::vector<std::int32_t> encode(std::string_view) const override { return {}; }
   std::string decode(std::span<const std::int32_t>) const override { return ""; }
   bool is_special(std::int32_t) const override { return false; }
-  Result<BuiltPrompt> build(const json::Object&) const override {
+  Result<BuiltPrompt> build(const json::Object&, std::string_view) const override {
     return failure(ErrorCode::InvalidArgument, "unexpected message with role system");
   }
 };
