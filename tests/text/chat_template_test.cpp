@@ -317,5 +317,12 @@ TEST(ChatTemplate, ALongConversationIsFarFromTheBounds) {
   EXPECT_GT(rendered->text.size(), 4'000'000U);
 }
 
+TEST(ChatTemplate, MentionsTheVariablesThatItReads) {
+  const auto parsed = ChatTemplate::parse("tools {{ x }}{% if enable_thinking %}{{ y.z }}{% endif %}{# effort #}", "t");
+  ASSERT_TRUE(parsed);
+  for (const char* name : {"x", "y", "enable_thinking"}) EXPECT_TRUE(parsed->mentions(name)) << name;
+  for (const char* name : {"tools", "effort", "thinking", ""}) EXPECT_FALSE(parsed->mentions(name)) << name;
+}
+
 }  // namespace
 }  // namespace rondo
