@@ -163,7 +163,7 @@ class ConversationReader {
     std::string text;
     if (const json::Value* content = block.find("content")) text = read_texts(block, "content", *content);
     if (block.boolean("is_error").value_or(false)) text.insert(0, kErrorPrefix);
-    message["content"] = std::move(text);
+    message["content"] = text;
     end_text(turn);
     turn.messages.push_back(std::move(message));
   }

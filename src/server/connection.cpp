@@ -132,6 +132,7 @@ Connected Connection::stays() const {
 void Connection::decorate(HttpReply& reply) {
   record_.status = reply.status;
   reply.headers.emplace_back("x-request-id", record_.id);
+  if (match_.form == ApiForm::Anthropic) reply.headers.emplace_back("request-id", record_.id);  // as its clients look
   for (auto& header : cors_headers(context_.options.allowed_origins, request_.origin)) {
     reply.headers.push_back(std::move(header));
   }

@@ -119,6 +119,7 @@ class Messages(unittest.TestCase):
         self.assertGreater(message.usage.input_tokens, 0)
         self.assertGreater(message.usage.output_tokens, 0)
         self.assertRegex(message.rondo["token_sha"], "^[0-9a-f]{64}$")
+        self.assertTrue(message._request_id)
 
     def test_it_says_what_the_chat_says(self):
         client = {"messages": [{"role": "system", "content": "Be brief."}, *SUM], "max_tokens": 60, "temperature": 1.1, "seed": 8}
