@@ -1,5 +1,6 @@
 // rondo serve: the server.
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "api/template_prompt.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/config_file.h"
 #include "cli/flags.h"
 #include "cli/load.h"
 #include "server/server.h"
@@ -62,8 +64,7 @@ void add_serve_flags(CLI::App& app, ServeOptions& options) {
                  "web origin whose pages may ask, beside this machine's own; '*' = any; may be repeated")
       ->expected(1)
       ->take_all();
-  app.set_config("--config", "", "TOML file with these flags as keys, without the dashes in front");
-  app.allow_config_extras(CLI::config_extras_mode::error);
+  add_config_flag(app);
 }
 
 // What a person looks for on the terminal; in JSON logs it is an event like the others.
@@ -71,6 +72,14 @@ void say(LogFormat format, const std::string& line) {
   if (format == LogFormat::Json) return log_info("{}", line);
   fmt::print("{}\n", line);
   std::fflush(stdout);
+}
+
+// Each connection is an open file, and many systems start a program with room for 1024.
+void take_all_the_files_there_are() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);  // where this fails, fewer clients are accepted at a time, and that is logged
 }
 
 void say_ready(LogFormat format, const Loaded& loaded, const ServedModel& model, const std::string& url) {
@@ -91,6 +100,7 @@ Result<void> serve(ServeOptions options) {
   const LogFormat format = options.log_format == "json" ? LogFormat::Json : LogFormat::Text;
   set_log(format, LogLevel::Info);
   options.server.version = RONDO_VERSION;
+  take_all_the_files_there_are();
   if (!options.api_key_file.empty()) {
     TRY(options.server.keys, ApiKeys::read(options.api_key_file));
   }
@@ -98,6 +108,8 @@ Result<void> serve(ServeOptions options) {
   std::optional<TemplatePrompt> prompts;
   TRY(const std::unique_ptr<Server> server, Server::listen(options.server));
   server->stop_on_signals();
+  write_log(LogLevel::Info, fmt::format("listening at {}; the model is loading", server->url()),
+            {{"url", server->url()}});
   std::stop_source stop_engine;
   std::jthread io_thread([&] { server->run([&] { stop_engine.request_stop(); }); });
   Result<Loaded> got = load(options.load);
