@@ -224,8 +224,11 @@ awaitable<Connection::Arrival> Connection::receive(RequestReader& reader) {
   using Progress = RequestReader::Progress;
   Progress phase = Progress::Nothing;
   Clock::time_point deadline = Clock::now() + context_.options.idle_timeout;
+  idle_since_ = Clock::now();
+  context_.on_connection_idle();
   while (true) {
     const Progress progress = reader.feed(received_);
+    if (progress != Progress::Nothing) idle_since_.reset();
     if (phase == Progress::Nothing && progress != Progress::Nothing) began_ = Clock::now();
     if (reader.has_head() && record_.method.empty()) note_head(reader);
     if (progress == Progress::Refused) {

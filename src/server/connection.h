@@ -30,6 +30,7 @@ struct ServerContext;
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
+  using Clock = std::chrono::steady_clock;
   Connection(boost::asio::ip::tcp::socket socket, ServerContext& context);
   ~Connection();
   Connection(const Connection&) = delete;
@@ -38,7 +39,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Until either side closes. The caller holds a shared_ptr for as long.
   boost::asio::awaitable<void> serve();
   bool is_answering() const { return is_answering_; }
-  void close();  // at once: pending reads and writes fail
+  std::optional<Clock::time_point> idle_since() const { return idle_since_; }  // while it waits for a first byte
+  void close();                                                                // at once: pending reads and writes fail
 
   // For handlers.
   ServerContext& context() { return context_; }
@@ -60,7 +62,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<bool> end_stream();
 
  private:
-  using Clock = std::chrono::steady_clock;
   void read_more();
   void on_read(const boost::system::error_code& error, std::size_t num_bytes);
   void arm_write_timeout();
@@ -89,6 +90,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<HttpReply> refusal_;
   RequestRecord record_;
   Clock::time_point began_;
+  std::optional<Clock::time_point> idle_since_;
   std::size_t body_bytes_ = 0;  // claimed of what all bodies may take
   std::vector<std::shared_ptr<EventQueue>> events_;
   bool is_reading_ = false;

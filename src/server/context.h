@@ -34,7 +34,7 @@ struct ServerContext {
 
   bool is_draining = false;                     // every reply is its connection's last
   std::unordered_set<Connection*> connections;  // all there are
-  std::function<void()> on_connection_gone = [] {};
+  std::function<void()> on_connection_gone = [] {}, on_connection_idle = [] {};
   HttpCounts counts;
   const HttpReply page = make_page();
 };

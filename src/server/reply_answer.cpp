@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <boost/asio/post.hpp>
+#include <exception>
 #include <optional>
 #include <random>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "api/completions_request.h"
 #include "api/openai_chat_reply.h"
 #include "api/tokenize.h"
+#include "base/log.h"
 #include "server/context.h"
 
 namespace rondo {
@@ -25,7 +28,18 @@ struct Preparation {
   std::string body;
   ReplyStamp stamp;
   std::optional<ApiResult<PreparedReply>> prepared;
+  std::atomic<bool> is_wanted{true};  // false: the client has left, so a worker that comes to it need not begin
 };
+
+// A worker's exception (no memory, say) is the end of one request and of nothing else.
+ApiResult<PreparedReply> prepare_or_say_why(PrepareReply prepare, const Preparation& preparation,
+                                            const ServerContext& context) try {
+  if (!preparation.is_wanted) return refusal({ErrorCode::Cancelled, "the client has left", "", ""});
+  return prepare(preparation.body, context.model, *context.prompts, preparation.stamp);
+} catch (const std::exception& error) {
+  log_error("a request could not be prepared: {}", error.what());
+  return refusal({ErrorCode::Internal, "the server could not prepare this request", "", ""});
+}
 
 // The engine's side of one reply: a queue for each choice. Cancels those that have not ended, whatever way the handler
 // is left.
@@ -112,7 +126,7 @@ ReplyStamp fresh_stamp() {
 void start_preparing(Connection& connection, PrepareReply prepare, const std::shared_ptr<Preparation>& preparation) {
   const ServerContext& context = connection.context();
   asio::post(context.workers, [preparation, prepare, &context, self = connection.shared_from_this()]() mutable {
-    ApiResult<PreparedReply> prepared = prepare(preparation->body, context.model, *context.prompts, preparation->stamp);
+    ApiResult<PreparedReply> prepared = prepare_or_say_why(prepare, *preparation, context);
     asio::post(context.io, [preparation, prepared = std::move(prepared), self = std::move(self)]() mutable {
       preparation->prepared = std::move(prepared);
       self->wake();
@@ -186,7 +200,10 @@ awaitable<void> answer_with_reply(Connection& connection, PrepareReply prepare, 
   preparation->stamp = fresh_stamp();
   start_preparing(connection, prepare, preparation);
   while (!preparation->prepared) {
-    if (connection.is_gone()) co_return;
+    if (connection.is_gone()) {
+      preparation->is_wanted = false;
+      co_return;
+    }
     co_await connection.wait();
   }
   if (!*preparation->prepared) {

@@ -48,6 +48,7 @@ struct Server::State {
 
   Result<void> listen();
   awaitable<void> accept_loop();
+  void make_room();
   void admit(tcp::socket socket);
   void await_signal();
   void begin_stop();
@@ -90,6 +91,9 @@ Result<void> Server::State::listen() {
 awaitable<void> Server::State::accept_loop() {
   while (acceptor.is_open()) {
     if (context.connections.size() >= static_cast<std::size_t>(context.options.max_connections)) {
+      const auto [stopped] = co_await acceptor.async_wait(tcp::acceptor::wait_read, kNoThrow);
+      if (stopped) continue;
+      make_room();  // for the one who now waits
       room_timer.expires_at(asio::steady_timer::time_point::max());
       co_await room_timer.async_wait(kNoThrow);
       continue;
@@ -104,6 +108,15 @@ awaitable<void> Server::State::accept_loop() {
       co_await room_timer.async_wait(kNoThrow);
     }
   }
+}
+
+// Where every place is taken, the one that has kept its place the longest without a word gives way to who waits.
+void Server::State::make_room() {
+  Connection* longest = nullptr;
+  for (Connection* each : context.connections) {
+    if (each->idle_since() && (longest == nullptr || *each->idle_since() < *longest->idle_since())) longest = each;
+  }
+  if (longest != nullptr) longest->close();
 }
 
 void Server::State::admit(tcp::socket socket) {
@@ -198,6 +211,7 @@ void Server::run(std::function<void()> stop_engine) {
     state.room_timer.cancel();
     if (state.context.is_draining) asio::post(state.io, [&state] { state.check_drained(); });
   };
+  state.context.on_connection_idle = [&state] { state.room_timer.cancel(); };
   asio::co_spawn(state.io, state.accept_loop(), [](const std::exception_ptr& thrown) { note_exception(thrown); });
   state.io.run();
   state.context.on_connection_gone = [] {};

@@ -1,7 +1,8 @@
 // FakePrompts: a text layer without a tokenizer. A text's ids are its bytes; a conversation has as many ids as its last
-// message's content has bytes. "RAISE" fails as a template does.
+// message's content has bytes. "RAISE" fails as a template does, "THROW" as a machine without memory does.
 #pragma once
 
+#include <new>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ class FakePrompts final : public PromptBuilder {
   Result<BuiltPrompt> build(const json::Object& variables, std::string_view begun_reply) const override {
     const std::string content(variables.at("messages").as_array().back().at("content").as_string());
     if (content == "RAISE") return failure(ErrorCode::InvalidArgument, "the template says no");
+    if (content == "THROW") throw std::bad_alloc();
     return BuiltPrompt{std::vector<std::int32_t>(content.size() + begun_reply.size(), 1), thinking};
   }
 

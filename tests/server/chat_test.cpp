@@ -118,6 +118,20 @@ TEST_F(Chat, ATemplateThatRaisesIsABadRequestInItsWords) {
   EXPECT_NE(reply.body.find("the template says no"), std::string::npos);
 }
 
+TEST_F(Chat, AWorkersExceptionEndsOneRequestAndNoOther) {
+  start();
+  RawClient other(port);
+  other.send(post_chat(kHelloStreamed));
+  const auto request = runner.wait_for_request();
+  ASSERT_TRUE(request);
+  const RawReply reply = ask(post_chat(R"({"messages":[{"role":"user","content":"THROW"}]})"));
+  EXPECT_EQ(reply.status, 500);
+  EXPECT_NE(reply.body.find("could not prepare this request"), std::string::npos);
+  say(*request->sink, "fine", {1});
+  runner.end(*request, FinishReason::Stop);
+  EXPECT_EQ(other.read_reply().value_or(RawReply{}).status, 200);
+}
+
 TEST_F(Chat, APromptThatCannotFitNamesBothNumbers) {
   start();
   const RawReply reply =

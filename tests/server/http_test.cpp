@@ -222,6 +222,50 @@ TEST_F(Http, StatsSayWhatTheEngineIsDoing) {
   EXPECT_NE(reply.body.find(R"("completion_tokens":41)"), std::string::npos);
 }
 
+TEST_F(Http, WhoKeepsAPlaceInSilenceGivesWayToWhoWaits) {
+  options.max_connections = 3;
+  start();
+  RawClient asked(port);
+  asked.send(get("/health"));
+  ASSERT_TRUE(asked.read_reply());
+  RawClient streamed(port);
+  streamed.send(post_chat(kHelloStreamed));
+  const auto request = runner.wait_for_request();
+  ASSERT_TRUE(request);
+  RawClient half(port);
+  half.send("GET / HTTP/1.1\r\nHos");
+  RawClient late(port);
+  late.send(get("/health"));
+  EXPECT_EQ(late.read_reply().value_or(RawReply{}).status, 200);
+  EXPECT_TRUE(asked.read_to_end());
+  EXPECT_TRUE(asked.unread().empty());
+  runner.end(*request, FinishReason::Stop);
+  EXPECT_EQ(streamed.read_reply().value_or(RawReply{}).status, 200) << "who is being answered stays";
+}
+
+TEST_F(Http, BodiesOfAllConnectionsTogetherAreBounded) {
+  options.max_all_body_bytes = 1000;
+  start();
+  runner.answer_at_once("hi");
+  const std::string head = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
+  RawClient holds(port);
+  holds.send(head + "Content-Length: 900\r\n\r\n{");
+  const auto held = [&] { return ask(get("/metrics")).body.find("rondo_http_body_bytes 900\n") != std::string::npos; };
+  while (!held()) {
+  }
+  for (const std::string& more : {post_chat(std::string(200, ' ')), head + "Transfer-Encoding: chunked\r\n\r\nc8\r\n" +
+                                                                        std::string(200, ' ') + "\r\n0\r\n\r\n"}) {
+    const RawReply reply = ask(more);
+    EXPECT_EQ(reply.status, 503);
+    EXPECT_TRUE(reply.headers.contains("retry-after"));
+  }
+  EXPECT_EQ(ask(post_chat(kHello)).status, 200) << "a small one still has room";
+  holds.leave();
+  while (held()) {
+  }
+  EXPECT_EQ(ask(post_chat(std::string(200, ' '))).status, 400) << "read, and no JSON";
+}
+
 TEST_F(Http, HeadDescribesWhatGetWouldSend) {
   start();
   RawClient client(port);

@@ -23,6 +23,7 @@ class RawClient {
   RawClient& operator=(const RawClient&) = delete;
 
   bool is_connected() const { return socket_ >= 0; }
+  int socket() const { return socket_; }
   void send(std::string_view bytes);  // what the server no longer takes is dropped
   void shut_sending_side();
   void leave();  // closes in good order
