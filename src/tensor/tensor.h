@@ -14,7 +14,7 @@
 
 namespace rondo {
 
-enum class DType : std::uint8_t { F32, F16, BF16, I64, I32, I16, I8, U8, Bool, F64, F8E4M3, F8E5M2 };
+enum class DType : std::uint8_t { F32, F16, BF16, I64, I32, I16, I8, U8, Bool, F64, F8E4M3, F8E5M2, U32 };
 
 std::size_t size_bytes(DType dtype);       // of one element
 std::string_view dtype_name(DType dtype);  // as safetensors spells it: "BF16"
