@@ -43,10 +43,10 @@ class Mixture {
   std::vector<GatedMlpWeights> experts_;
 };
 
-double dot(Tensor weight, std::int64_t row, const std::vector<double>& x) {
+double dot(const Weight& weight, std::int64_t row, const std::vector<double>& x) {
   double sum = 0;
   for (std::size_t i = 0; i < x.size(); ++i)
-    sum += static_cast<double>(bf16_at(weight, row, static_cast<std::int64_t>(i))) * x[i];
+    sum += static_cast<double>(bf16_at(weight.plain(), row, static_cast<std::int64_t>(i))) * x[i];
   return sum;
 }
 

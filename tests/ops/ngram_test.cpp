@@ -86,13 +86,13 @@ TEST_P(NgramOn, GatherTakesEachHeadsRowFromItsShard) {
   Machine machine(GetParam(), 3);
   for (const int dim : {1, 16, 21, 160}) {
     const Array first = random_bf16({5, dim}, 1), second = random_bf16({5, dim}, 2), third = random_bf16({5, dim}, 3);
-    const std::vector<Tensor> shards = {first, second, third};
+    const std::vector<Weight> shards = {first, second, third};
     const Array rows(DType::I64, {6, 3}), out = Array::f32({6, 3 * dim}), want = Array::f32({6, 3 * dim});
     for (int i = 0; i < 18; ++i) {
       const int row = i * 7 % 15;
       rows.i64()[i] = row;
       for (int d = 0; d < dim; ++d)
-        want.f32()[i * dim + d] = bf16_at(shards[static_cast<std::size_t>(row / 5)], row % 5, d);
+        want.f32()[i * dim + d] = bf16_at(shards[static_cast<std::size_t>(row / 5)].plain(), row % 5, d);
     }
     ngram_gather(machine.stream(), shards, rows, out);
     EXPECT_TRUE(same_bits(out, want)) << dim;

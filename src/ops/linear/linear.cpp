@@ -11,8 +11,7 @@ namespace {
 constexpr std::int64_t kForkMacs = 16 * 1024;  // multiply-adds a thread under which a fork costs more than it saves
 
 LinearRange range_of(const LinearPart& part, std::int64_t n_begin, std::int64_t n_end) {
-  return {.weight = part.weight.as<std::uint16_t>(),
-          .k = part.weight.shape[1],
+  return {.weight = part.weight.view,
           .x = part.x.f32(),
           .in_rows = part.in_rows,
           .out = part.out.f32(),
@@ -23,7 +22,7 @@ LinearRange range_of(const LinearPart& part, std::int64_t n_begin, std::int64_t 
 }
 
 void check(const LinearPart& part) {
-  CHECK(part.weight.dtype == DType::BF16 && part.weight.shape.rank() == 2);
+  CHECK(part.weight.shape.rank() == 2);
   CHECK(part.x.width() == part.weight.shape[1] && part.out.width() == part.weight.shape[0]);
   CHECK(part.rows <= part.out.rows());
 }
@@ -32,9 +31,10 @@ void check(const LinearPart& part) {
 std::int64_t macs_per_column(const LinearPart& part) { return part.weight.shape[1] * part.rows; }
 
 void run_share(Isa isa, std::span<const LinearPart> parts, std::int64_t begin_macs, std::int64_t end_macs) {
-  const auto kernel = RONDO_PICK(isa, linear_range);
+  const auto plain = RONDO_PICK(isa, linear_range), coded = RONDO_PICK(isa, linear_coded_range);
   std::int64_t at = 0;
   for (const LinearPart& part : parts) {
+    const auto kernel = part.weight.view.format == WeightFormat::Bf16 ? plain : coded;
     const std::int64_t columns = part.weight.shape[0];
     const std::int64_t each = macs_per_column(part);
     const auto column_at = [&](std::int64_t macs) {
@@ -64,7 +64,7 @@ void linear(Stream& s, std::span<const LinearPart> parts) {
   s.pool().run(threads, [&](int t) { run_share(s.isa(), parts, macs * t / threads, macs * (t + 1) / threads); });
 }
 
-void linear(Stream& s, Tensor weight, Tensor x, Tensor out) {
+void linear(Stream& s, const Weight& weight, Tensor x, Tensor out) {
   const LinearPart part{.weight = weight, .x = x, .out = out, .rows = x.rows()};
   linear(s, std::span(&part, 1));
 }

@@ -36,26 +36,28 @@ void ask_for(const std::uint16_t* next, std::int64_t k) {
 // One tile: kColumns weight rows against Rows input rows. A column past the end repeats the last and is not stored.
 template <int Rows>
 void tile(const LinearRange& r, std::int64_t n, int first_row) {
+  const auto* weights = reinterpret_cast<const std::uint16_t*>(r.weight.codes);
+  const std::int64_t k_size = r.weight.columns;
   const std::uint16_t* w[kColumns];
   for (int c = 0; c < kColumns; ++c) {
     const std::int64_t column = n + c < r.n_end ? n + c : r.n_end - 1;
-    w[c] = r.weight + column * r.k;
+    w[c] = weights + column * k_size;
   }
   const float* x[Rows];
   for (int m = 0; m < Rows; ++m) {
     const std::int64_t row = r.in_rows != nullptr ? r.in_rows[first_row + m] : first_row + m;
-    x[m] = r.x + row * r.k;
+    x[m] = r.x + row * k_size;
   }
   F32 sums[Rows][kColumns];
   for (int m = 0; m < Rows; ++m) {
     for (int c = 0; c < kColumns; ++c) sums[m][c] = zeros();
   }
   std::int64_t k = 0;
-  for (; k + 2 * kLanes <= r.k; k += 2 * kLanes) {
+  for (; k + 2 * kLanes <= k_size; k += 2 * kLanes) {
     F32 low[kColumns], high[kColumns];
     for (int c = 0; c < kColumns; ++c) load_bf16_pair(w[c] + k, low[c], high[c]);
-    const std::uint16_t* next = w[0] + kColumns * (r.k + k);
-    for (int c = 0; c < kColumns; ++c) ask_for<Rows>(next + c * 2 * kLanes, r.k);
+    const std::uint16_t* next = w[0] + kColumns * (k_size + k);
+    for (int c = 0; c < kColumns; ++c) ask_for<Rows>(next + c * 2 * kLanes, k_size);
     for (int m = 0; m < Rows; ++m) {
       const F32 x_low = load(x[m] + k);
       for (int c = 0; c < kColumns; ++c) sums[m][c] = fma(low[c], x_low, sums[m][c]);
@@ -65,8 +67,8 @@ void tile(const LinearRange& r, std::int64_t n, int first_row) {
       for (int c = 0; c < kColumns; ++c) sums[m][c] = fma(high[c], x_high, sums[m][c]);
     }
   }
-  for (; k < r.k; k += kLanes) {
-    const int lanes = r.k - k < kLanes ? static_cast<int>(r.k - k) : kLanes;
+  for (; k < k_size; k += kLanes) {
+    const int lanes = k_size - k < kLanes ? static_cast<int>(k_size - k) : kLanes;
     F32 weight[kColumns];
     for (int c = 0; c < kColumns; ++c) weight[c] = load_bf16_first(w[c] + k, lanes);
     for (int m = 0; m < Rows; ++m) {
@@ -98,7 +100,7 @@ void rows_of_tile(const LinearRange& r, std::int64_t n, int begin, int end) {
 }  // namespace
 
 void linear_range(const LinearRange& r) {
-  std::int64_t block = kInputBytes / (r.k * static_cast<std::int64_t>(sizeof(float))) / kRows * kRows;
+  std::int64_t block = kInputBytes / (r.weight.columns * static_cast<std::int64_t>(sizeof(float))) / kRows * kRows;
   if (block < kRows) block = kRows;
   for (std::int64_t begin = 0; begin < r.rows; begin += block) {
     const int end = static_cast<int>(begin + block < r.rows ? begin + block : r.rows);

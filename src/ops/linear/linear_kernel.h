@@ -4,12 +4,12 @@
 #include <cstdint>
 
 #include "ops/common/isa.h"
+#include "tensor/coded_view.h"
 
 namespace rondo {
 
 struct LinearRange {
-  const std::uint16_t* weight;  // [n, k]
-  std::int64_t k;
+  CodedView weight;             // [n, k]
   const float* x;               // [any, k]
   const std::int32_t* in_rows;  // [rows] or null
   float* out;                   // [rows, out_width]
@@ -18,6 +18,7 @@ struct LinearRange {
   std::int64_t n_begin, n_end;
 };
 
-RONDO_DECLARE_KERNEL(linear_range, const LinearRange& r)
+RONDO_DECLARE_KERNEL(linear_range, const LinearRange& r)        // bf16
+RONDO_DECLARE_KERNEL(linear_coded_range, const LinearRange& r)  // every other format
 
 }  // namespace rondo

@@ -5,30 +5,30 @@
 //
 // Rows are gathered by expert, so an expert's weights are read once for all rows that chose it; each row adds its own
 // experts up in the order of its own choice (best first). A row's bits depend on that row alone. Activations f32,
-// weights bf16.
+// weights in any format.
 #pragma once
 
 #include <span>
 
 #include "device/stream.h"
 #include "tensor/arena.h"
-#include "tensor/tensor.h"
+#include "tensor/weight.h"
 
 namespace rondo {
 
 struct GatedMlpWeights {
-  Tensor gate, up;  // [size, hidden] bf16
-  Tensor down;      // [hidden, size] bf16
+  Weight gate, up;  // [size, hidden]
+  Weight down;      // [hidden, size]
 };
 
 // down(silu(gate x) * up x). x, out: [rows, hidden].
 void gated_mlp(Stream& s, const GatedMlpWeights& w, Tensor x, Scratch scratch, Tensor out);
 
 struct MoeWeights {
-  Tensor router;  // [experts, hidden] bf16
+  Weight router;  // [experts, hidden]
   std::span<const GatedMlpWeights> experts;
   GatedMlpWeights shared;
-  Tensor shared_gate;  // [1, hidden] bf16
+  Weight shared_gate;  // [1, hidden]
   int experts_per_token;
   bool normalise_topk;
 };

@@ -26,7 +26,7 @@ void ngram_rows(const NgramSpec& spec, std::span<const std::int32_t> history, st
   }
 }
 
-void ngram_gather(Stream& s, std::span<const Tensor> shards, Tensor rows, Tensor out) {
+void ngram_gather(Stream& s, std::span<const Weight> shards, Tensor rows, Tensor out) {
   const std::int64_t heads = rows.width(), dim = shards[0].shape[1], shard_rows = shards[0].shape[0];
   CHECK(out.width() == heads * dim);
   if (s.is_dry()) return;
@@ -35,10 +35,9 @@ void ngram_gather(Stream& s, std::span<const Tensor> shards, Tensor rows, Tensor
     for (std::int64_t i = begin * heads; i < end * heads; ++i) {
       const std::int64_t row = rows.as<std::int64_t>()[i];
       const auto in_shard = static_cast<std::int32_t>(row % shard_rows);
-      kernel({.table = shards[static_cast<std::size_t>(row / shard_rows)].as<std::uint16_t>(),
+      kernel({.table = shards[static_cast<std::size_t>(row / shard_rows)].view,
               .ids = &in_shard,
               .out = out.f32() + i * dim,
-              .width = dim,
               .copies = 1,
               .begin = 0,
               .end = 1});

@@ -5,14 +5,14 @@
 //   far, else eos row of head k of order n = (t_0 m_0 XOR .. XOR t_{n-1} m_{n-1}) mod size_k + offset_k gate: s_i = K_i
 //   . Q_i / sqrt(hidden);  a_i = sigmoid(sign(s_i) sqrt(max(|s_i|, 1e-6)));  out_i = a_i V
 //
-// Integers are exact, so every instruction set gives the same rows. Vectors are f32, the table bf16.
+// Integers are exact, so every instruction set gives the same rows. Vectors are f32, the table in any format.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
 #include "device/stream.h"
-#include "tensor/tensor.h"
+#include "tensor/weight.h"
 
 namespace rondo {
 
@@ -29,9 +29,9 @@ struct NgramSpec {
 // tokens before the sequence are simply not in it). rows: [heads].
 void ngram_rows(const NgramSpec& spec, std::span<const std::int32_t> history, std::int64_t* rows);
 
-// out[r] = the concatenated vectors of rows[r]. shards: equal pieces of the table, in row order, bf16 [shard_rows,
-// dim]. rows: I64 [rows, heads]; out: [rows, heads * dim].
-void ngram_gather(Stream& s, std::span<const Tensor> shards, Tensor rows, Tensor out);
+// out[r] = the concatenated vectors of rows[r]. shards: equal pieces of the table, in row order, [shard_rows, dim]
+// in any format. rows: I64 [rows, heads]; out: [rows, heads * dim].
+void ngram_gather(Stream& s, std::span<const Weight> shards, Tensor rows, Tensor out);
 
 // key, query: [rows, streams * hidden], normed; value: [rows, hidden]; out: [rows, streams * hidden].
 void ngram_gate(Stream& s, Tensor key, Tensor query, Tensor value, Tensor out);

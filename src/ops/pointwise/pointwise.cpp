@@ -20,19 +20,13 @@ void over_rows(Stream& s, Kernel* kernel, Tensor a, const float* b, float scale,
 
 }  // namespace
 
-void embed(Stream& s, Tensor embedding, const std::int32_t* ids, int copies, Tensor out) {
+void embed(Stream& s, const Weight& embedding, const std::int32_t* ids, int copies, Tensor out) {
   const std::int64_t width = embedding.shape[1];
-  CHECK(embedding.dtype == DType::BF16 && out.width() == copies * width);
+  CHECK(out.width() == copies * width);
   if (s.is_dry()) return;
   const auto kernel = RONDO_PICK(s.isa(), embed_range);
   fork_rows(s, out.rows(), out.width(), [&](int begin, int end) {
-    kernel({.table = embedding.as<std::uint16_t>(),
-            .ids = ids,
-            .out = out.f32(),
-            .width = width,
-            .copies = copies,
-            .begin = begin,
-            .end = end});
+    kernel({.table = embedding.view, .ids = ids, .out = out.f32(), .copies = copies, .begin = begin, .end = end});
   });
 }
 

@@ -3,14 +3,14 @@
 #pragma once
 
 #include "device/stream.h"
-#include "tensor/tensor.h"
+#include "tensor/weight.h"
 
 namespace rondo {
 
-// out[r] = embedding[ids[r]], widened. embedding: bf16 [vocab, hidden]; ids in range is the caller's promise; copies:
-// how many times side by side (the residual streams of qwen4_exp all start as the embedding). out: [rows, copies *
-// hidden].
-void embed(Stream& s, Tensor embedding, const std::int32_t* ids, int copies, Tensor out);
+// out[r] = embedding[ids[r]], widened. embedding: [vocab, hidden] in any format; ids in range is the caller's promise;
+// copies: how many times side by side (the residual streams of qwen4_exp all start as the embedding). out: [rows,
+// copies * hidden].
+void embed(Stream& s, const Weight& embedding, const std::int32_t* ids, int copies, Tensor out);
 
 // out[r, i * width + d] += a[r, d] for every copy i of a's width in out's.
 void add(Stream& s, Tensor a, Tensor out);

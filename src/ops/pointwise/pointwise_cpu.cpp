@@ -1,5 +1,6 @@
 #include "ops/common/simd.h"
 #include "ops/pointwise/pointwise_kernel.h"
+#include "ops/weight/decode_kernel.h"
 
 namespace rondo::RONDO_ISA {
 
@@ -25,12 +26,16 @@ void silu_scaled_range(const PointwiseRange& r) {
 }
 
 void embed_range(const EmbedRange& r) {
+  const std::int64_t width = r.table.columns;
   for (std::int64_t row = r.begin; row < r.end; ++row) {
-    const std::uint16_t* from = r.table + r.ids[row] * r.width;
-    float* out = r.out + row * r.copies * r.width;
-    for_lanes(r.width, [&](std::int64_t d, int lanes) {
-      const F32 value = load_bf16_first(from + d, lanes);
-      for (int copy = 0; copy < r.copies; ++copy) store_n(out + copy * r.width + d, value, lanes);
+    float* out = r.out + row * r.copies * width;
+    for (std::int64_t k = 0; k < width; k += kDecodeColumns) {
+      const int count = width - k < kDecodeColumns ? static_cast<int>(width - k) : kDecodeColumns;
+      decode_columns(r.table, r.ids[row], k, count, out + k);
+    }
+    for_lanes(width, [&](std::int64_t d, int lanes) {
+      const F32 value = load_n(out + d, lanes);
+      for (int copy = 1; copy < r.copies; ++copy) store_n(out + copy * width + d, value, lanes);
     });
   }
 }

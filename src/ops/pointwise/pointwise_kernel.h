@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "ops/common/isa.h"
+#include "tensor/coded_view.h"
 
 namespace rondo {
 
@@ -16,10 +17,9 @@ struct PointwiseRange {
 };
 
 struct EmbedRange {
-  const std::uint16_t* table;  // [vocab, width]
+  CodedView table;  // [vocab, width]
   const std::int32_t* ids;
   float* out;  // [rows, copies, width]
-  std::int64_t width;
   int copies;
   int begin, end;
 };

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "ops/pointwise/pointwise_kernel.h"
-#include "tensor/tensor.h"
+#include "tensor/weight.h"
 
 namespace rondo::reference {
 
@@ -22,11 +22,10 @@ void silu_scaled_range(const PointwiseRange& r) {
 }
 
 void embed_range(const EmbedRange& r) {
+  const std::int64_t width = r.table.columns;
   for (std::int64_t row = r.begin; row < r.end; ++row) {
-    for (int copy = 0; copy < r.copies; ++copy) {
-      for (std::int64_t d = 0; d < r.width; ++d) {
-        r.out[(row * r.copies + copy) * r.width + d] = to_float(BFloat16{r.table[r.ids[row] * r.width + d]});
-      }
+    for (std::int64_t copy = row * r.copies; copy < (row + 1) * r.copies; ++copy) {
+      decode(r.table, r.ids[row], 0, std::span(r.out + copy * width, static_cast<std::size_t>(width)));
     }
   }
 }
