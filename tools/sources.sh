@@ -6,7 +6,7 @@ roots=()
 if (($#)); then
   for folder in "$@"; do if [ -d "src/$folder" ]; then roots+=("src/$folder"); fi; done
 else
-  for folder in src tests bench; do if [ -d "$folder" ]; then roots+=("$folder"); fi; done
+  for folder in src tests bench tools; do if [ -d "$folder" ]; then roots+=("$folder"); fi; done
 fi
 ((${#roots[@]})) || exit 0
 find "${roots[@]}" -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 | sort -z

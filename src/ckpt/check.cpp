@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "ckpt/formats.h"
 #include "ckpt/ngram_hash.h"
 
 namespace rondo {
@@ -19,27 +19,23 @@ constexpr std::string_view kDown = "experts.down_proj";
 constexpr std::string_view kShard = "ngram_embedding.shard_";
 
 bool accepts(TensorClass tensor_class, DType dtype) {
-  switch (tensor_class) {
-    case TensorClass::Matrix: return dtype == DType::BF16;
-    case TensorClass::Vector: return dtype == DType::BF16 || dtype == DType::F16 || dtype == DType::F32;
-    case TensorClass::Integers: return dtype == DType::I64;
-  }
-  return false;
+  if (tensor_class == TensorClass::Integers) return dtype == DType::I64;
+  return dtype == DType::BF16 || dtype == DType::F16 || dtype == DType::F32;
 }
 
 std::string_view accepted_names(TensorClass tensor_class) {
-  switch (tensor_class) {
-    case TensorClass::Matrix: return "BF16";
-    case TensorClass::Vector: return "BF16, F16 or F32";
-    case TensorClass::Integers: return "I64";
-  }
-  return "";
+  return tensor_class == TensorClass::Integers ? "I64" : "BF16, F16 or F32";
 }
 
-std::string_view quantised_note(DType dtype) {
-  if (dtype == DType::F8E4M3 || dtype == DType::F8E5M2) return "; block-FP8 is not supported yet";
-  if (dtype == DType::U8 || dtype == DType::I8 || dtype == DType::I32) return "; packed weights are not supported yet";
-  return "";
+// A convolution's weight as MLX stores it, [channels, kernel, 1]: the same numbers in the same order.
+bool is_turned_conv(const TensorSpec& spec, const Shape& stored) {
+  return spec.name.ends_with("conv1d.weight") && stored == Shape{spec.shape[0], spec.shape[2], 1};
+}
+
+// A norm whose gain is stored as its distance from one.
+bool is_centred_gain(const TensorSpec& spec) {
+  return spec.tensor_class == TensorClass::Vector && spec.name.find("norm") != std::string::npos &&
+         !spec.name.ends_with("linear_attn.norm.weight");
 }
 
 class Checker {
@@ -56,6 +52,7 @@ class Checker {
       if (!spec.name.starts_with("mtp.") || checked_.has_mtp) check(spec);
     }
     for (int p = 0; p < static_cast<int>(config_.ngram.layers.size()); ++p) check_hash(p);
+    if (config_.quantization == kMlx) find_gains_with_one(specs);
     return std::move(checked_);
   }
 
@@ -74,12 +71,16 @@ class Checker {
     const FoundTensor& found = set_.tensors.find(spec.name)->second;
     const StoredTensor& stored = *found.stored;
     const std::string& file = found.shard->file;
-    if (!accepts(spec.tensor_class, stored.dtype)) {
+    if (spec.tensor_class == TensorClass::Matrix) {
+      if (auto weight = read_weight(config_, set_, spec, log_, checked_.parts)) {
+        checked_.weights.emplace(spec.name, *weight);
+      }
+    } else if (!accepts(spec.tensor_class, stored.dtype)) {
       log_.add(file, Kind::DType,
-               fmt::format("tensor {} is {}, expected {}{}", stored.name, dtype_name(stored.dtype),
-                           accepted_names(spec.tensor_class), quantised_note(stored.dtype)),
+               fmt::format("tensor {} is {}, expected {}", stored.name, dtype_name(stored.dtype),
+                           accepted_names(spec.tensor_class)),
                ErrorCode::Unsupported);
-    } else if (stored.shape != spec.shape) {
+    } else if (stored.shape != spec.shape && !is_turned_conv(spec, stored.shape)) {
       log_.add(file, Kind::Shape,
                fmt::format("tensor {} has shape {}, config.json asks for {}", stored.name, stored.shape.to_string(),
                            spec.shape.to_string()));
@@ -88,7 +89,7 @@ class Checker {
                fmt::format("tensor {} begins at byte {}, which is not aligned for {}", stored.name, stored.begin,
                            dtype_name(stored.dtype)));
     } else {
-      checked_.tensors.emplace(spec.name, Tensor{found.data(), stored.dtype, stored.shape});
+      checked_.tensors.emplace(spec.name, Tensor{found.data(), stored.dtype, spec.shape});
     }
   }
 
@@ -97,18 +98,24 @@ class Checker {
     log_.add(set_.list_file, Kind::Missing, fmt::format("tensor {} is missing", name));
   }
 
-  // A stacked tensor is not there: the layer's experts stand one by one, or it is missing. Layers that hold either
-  // stacked tensor are stacked, so that one half of a pair is not looked for under other names.
+  // A stacked tensor is not there: the layer's experts are stacked as MLX does, or stand one by one, or it is missing.
+  // Layers that hold either stacked tensor are stacked, so that one half of a pair is not looked for under other names.
   void check_experts(const TensorSpec& spec) {
     const bool is_down = spec.name.ends_with(kDown);
     const std::string prefix = spec.name.substr(0, spec.name.size() - (is_down ? kDown : kGateUp).size() - 1);
     const std::string other = fmt::format("{}.{}", prefix, is_down ? kGateUp : kDown);
+    const std::int64_t size = config_.moe.expert_size, hidden = config_.hidden_size, experts = config_.moe.num_experts;
+    if (holds(stacked_name(prefix, "gate")) || holds(stacked_name(prefix, "down"))) {
+      if (is_down) return void(absent({stacked_name(prefix, "down"), {experts, hidden, size}, TensorClass::Matrix}));
+      absent({stacked_name(prefix, "gate"), {experts, size, hidden}, TensorClass::Matrix});
+      absent({stacked_name(prefix, "up"), {experts, size, hidden}, TensorClass::Matrix});
+      return;
+    }
     if (holds(other) || set_.accounted.contains(spec.name) || !single_experts_.contains(prefix)) {
       return report_missing(spec.name);
     }
-    const std::int64_t size = config_.moe.expert_size, hidden = config_.hidden_size;
     int num_absent = 0;
-    for (int expert = 0; expert < config_.moe.num_experts && num_absent <= kMaxAbsentExperts; ++expert) {
+    for (int expert = 0; expert < experts && num_absent <= kMaxAbsentExperts; ++expert) {
       if (is_down) {
         num_absent += absent({expert_name(prefix, expert, "down"), {hidden, size}, TensorClass::Matrix});
       } else {
@@ -152,6 +159,26 @@ class Checker {
     absent({whole, shape, TensorClass::Matrix});
   }
 
+  // MLX files hold zero-centred gains as they are or with the one added, and do not say which: trained ones lie near 0
+  // or near 1. The head may have come from elsewhere than the rest.
+  void find_gains_with_one(const std::vector<TensorSpec>& specs) {
+    double sums[2] = {0, 0};
+    std::int64_t counts[2] = {0, 0};
+    std::vector<float> values;
+    for (const TensorSpec& spec : specs) {
+      const auto tensor = checked_.tensors.find(spec.name);
+      if (tensor == checked_.tensors.end() || !is_centred_gain(spec)) continue;
+      const int place = spec.name.starts_with("mtp.") ? 1 : 0;
+      values.resize(static_cast<std::size_t>(spec.shape.num_elements()));
+      const Weight as_row(Tensor{tensor->second.data, tensor->second.dtype, {1, spec.shape.num_elements()}});
+      decode(as_row.view, 0, 0, values);
+      for (const float value : values) sums[place] += static_cast<double>(value);
+      counts[place] += spec.shape.num_elements();
+    }
+    checked_.main_gains_hold_one = sums[0] >= 0.5 * static_cast<double>(counts[0]) && counts[0] > 0;
+    checked_.head_gains_hold_one = sums[1] >= 0.5 * static_cast<double>(counts[1]) && counts[1] > 0;
+  }
+
   // The hash buffers of a file must be what its config gives, or every n-gram would read another row.
   void check_hash(int ordinal) {
     const NgramHash hash = ngram_hash(config_, ordinal);
@@ -192,6 +219,10 @@ CheckedTensors check_tensors(const ModelConfig& config, const ShardSet& set, Pro
 
 std::string expert_name(std::string_view prefix, int expert, std::string_view part) {
   return fmt::format("{}.experts.{}.{}_proj.weight", prefix, expert, part);
+}
+
+std::string stacked_name(std::string_view prefix, std::string_view part) {
+  return fmt::format("{}.switch_mlp.{}_proj.weight", prefix, part);
 }
 
 }  // namespace rondo

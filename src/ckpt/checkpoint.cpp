@@ -59,11 +59,14 @@ bool read_has_chat_template(const std::string& folder, ProblemLog& log) {
   return document->get_object().contains("chat_template");
 }
 
+// Formats that the tensors' names alone would not explain to the reader of a message.
 void refuse_quantisation(const ModelConfig& config, ProblemLog& log) {
-  if (config.quantization.empty()) return;
-  const std::string_view format = config.quantization == "fp8" ? "block-FP8" : std::string_view(config.quantization);
+  for (const std::string_view known : {"", "fp8", "modelopt", kMlx}) {
+    if (config.quantization == known) return;
+  }
   log.add("config.json", Kind::Other,
-          fmt::format("quantization_config: {} is not supported yet, only BF16 weights are", format),
+          fmt::format("quantization_config: {} is not supported; fp8, modelopt (NVFP4, FP8) and MLX affine are",
+                      config.quantization),
           ErrorCode::Unsupported);
 }
 
@@ -118,8 +121,19 @@ bool Checkpoint::has_mtp() const { return files_->checked.has_mtp; }
 
 std::optional<Tensor> Checkpoint::find(std::string_view name) const {
   const auto found = files_->checked.tensors.find(name);
-  if (found == files_->checked.tensors.end()) return std::nullopt;
+  if (found != files_->checked.tensors.end()) return found->second;
+  const auto weight = find_weight(name);
+  return weight && weight->is_plain() ? std::optional<Tensor>(weight->plain()) : std::nullopt;
+}
+
+std::optional<Weight> Checkpoint::find_weight(std::string_view name) const {
+  const auto found = files_->checked.weights.find(name);
+  if (found == files_->checked.weights.end()) return std::nullopt;
   return found->second;
+}
+
+bool Checkpoint::gains_hold_one(bool of_head) const {
+  return of_head ? files_->checked.head_gains_hold_one : files_->checked.main_gains_hold_one;
 }
 
 const std::vector<Problem>& Checkpoint::problems() const { return files_->problems; }
@@ -136,14 +150,31 @@ std::uint64_t Checkpoint::mapped_bytes() const {
 }
 
 std::vector<Checkpoint::Entry> Checkpoint::entries() const {
+  const CheckedTensors& checked = files_->checked;
   std::vector<Entry> entries;
   for (const Shard& shard : files_->shards.shards) {
     for (const StoredTensor& stored : shard.header.tensors) {
-      const std::string_view canonical = canonical_name(stored.name);
-      const bool is_used = !canonical.empty() && files_->checked.tensors.contains(canonical);
-      const std::uint64_t bytes = stored.end >= stored.begin ? stored.end - stored.begin : 0;
-      entries.push_back({std::string(canonical.empty() ? std::string_view(stored.name) : canonical), shard.file,
-                         stored.dtype, stored.shape, bytes, is_used});
+      const std::string name(canonical_name(stored.name));
+      Entry entry{.name = name.empty() ? stored.name : name,
+                  .file = shard.file,
+                  .dtype = stored.dtype,
+                  .shape = stored.shape,
+                  .size_bytes = stored.end >= stored.begin ? stored.end - stored.begin : 0,
+                  .used = true,
+                  .format = std::string(dtype_name(stored.dtype)),
+                  .num_values = 0};
+      if (const auto weight = checked.weights.find(name); weight != checked.weights.end()) {
+        entry.format = format_name(weight->second.view);
+        entry.num_values = static_cast<std::uint64_t>(weight->second.shape.num_elements());
+        entry.size_bytes = weight->second.size_bytes();
+      } else if (checked.parts.contains(name)) {
+        entry.format.clear();
+      } else if (checked.tensors.contains(name)) {
+        entry.num_values = stored.dtype == DType::I64 ? 0 : static_cast<std::uint64_t>(stored.shape.num_elements());
+      } else {
+        entry.used = false;
+      }
+      entries.push_back(std::move(entry));
     }
   }
   return entries;

@@ -5,9 +5,11 @@
 // files and live as long as the Checkpoint. A weight is never invented: what is missing or misshapen is a problem.
 //
 // Which files: those that model.safetensors.index.json names, or without an index every *.safetensors in the folder.
-// Experts may be stacked ("experts.gate_up_proj") or one by one ("experts.7.up_proj.weight"), decided layer by layer;
-// an n-gram table in shards or whole; expert_weights() and ngram_table() hide which. A head is there when any of its
-// tensors is, and then all of them must be. Tensors that the model has no use for are listed as ignored.
+// Experts may be stacked ("experts.gate_up_proj", or "switch_mlp.up_proj.weight" as MLX has them) or one by one
+// ("experts.7.up_proj.weight"), decided layer by layer; an n-gram table in shards or whole; expert_weights() and
+// ngram_table() hide which. What format a matrix has is told by its dtype and the tensors beside it (ckpt/formats.h),
+// matrix by matrix: what the config says of modules and formats is not needed, and often wrong. A head is there when
+// any of its tensors is, and then all of them must be. Tensors that the model has no use for are listed as ignored.
 #pragma once
 
 #include <memory>
@@ -18,13 +20,13 @@
 
 #include "base/result.h"
 #include "ckpt/config.h"
-#include "tensor/tensor.h"
+#include "tensor/weight.h"
 
 namespace rondo {
 
 // What a tensor is for, which says how it may be stored.
 enum class TensorClass {
-  Matrix,   // [out, in]: BF16, read in place
+  Matrix,   // [out, in]: any format of tensor/coded_view.h, decided by what the files hold; read in place
   Vector,   // norms, A_log, dt_bias, convolutions: BF16, F16 or F32, widened to float32 when loaded
   Integers  // n-gram hash buffers: I64; a file may leave them out, as ngram_hash() computes the same
 };
@@ -45,21 +47,29 @@ class WeightSource {
   virtual ~WeightSource() = default;
   virtual const ModelConfig& config() const = 0;
   virtual bool has_mtp() const = 0;
-  // The tensor, whose class, shape and alignment open() has checked. nullopt for names outside the inventory, and for
-  // the three kinds that may be stored otherwise or not at all: stacked experts, table shards, Integers.
+  // The tensor, whose class, shape and alignment open() has checked. nullopt for names outside the inventory, for
+  // quantised matrices, and for the three kinds that may be stored otherwise or not at all: stacked experts, table
+  // shards, Integers.
   virtual std::optional<Tensor> find(std::string_view name) const = 0;
+  // The same for matrices, in whatever format.
+  virtual std::optional<Weight> find_weight(std::string_view name) const {
+    const auto tensor = find(name);
+    return tensor ? std::optional<Weight>(*tensor) : std::nullopt;
+  }
+  // Whether the zero-centred norms' gains are stored with the one added (MLX): of the head's tensors, or the others'.
+  virtual bool gains_hold_one(bool /*of_head*/) const { return false; }
 };
 
-// One routed expert of one layer, either layout: gate and up [expert_size, hidden], down [hidden, expert_size]; BF16.
+// One routed expert of one layer, any layout: gate and up [expert_size, hidden], down [hidden, expert_size].
 struct ExpertWeights {
-  Tensor gate, up, down;
+  Weight gate, up, down;
 };
 // prefix: "layers.3.mlp" or "mtp.layers.0.mlp". CHECKs that the source holds it.
 ExpertWeights expert_weights(const WeightSource& source, const std::string& prefix, int expert);
 
-// The n-gram table of one layer as one tensor or several, in row order: [rows, embed_dim / heads] BF16, their rows
-// adding up to ngram_hash().padded_rows. CHECKs that the source holds it.
-std::vector<Tensor> ngram_table(const WeightSource& source, int layer);
+// The n-gram table of one layer as one matrix or several, in row order: [rows, embed_dim / heads], their rows adding up
+// to ngram_hash().padded_rows. CHECKs that the source holds it.
+std::vector<Weight> ngram_table(const WeightSource& source, int layer);
 
 struct Problem {
   std::string file;     // name inside the folder
@@ -81,6 +91,8 @@ class Checkpoint final : public WeightSource {
   const ModelConfig& config() const override;
   bool has_mtp() const override;  // by the tensors, not by the config
   std::optional<Tensor> find(std::string_view name) const override;
+  std::optional<Weight> find_weight(std::string_view name) const override;
+  bool gains_hold_one(bool of_head) const override;
 
   const std::vector<Problem>& problems() const;
   const GenerationDefaults& generation_defaults() const;
@@ -94,7 +106,9 @@ class Checkpoint final : public WeightSource {
     DType dtype;
     Shape shape;
     std::uint64_t size_bytes;
-    bool used;  // by the model, and sound; else ignored, or what a problem is about
+    bool used;                 // by the model, and sound; else ignored, or what a problem is about
+    std::string format;        // of a matrix with its scales, or the dtype; empty for what belongs to another entry
+    std::uint64_t num_values;  // parameters it holds; 0 for scales, biases and hash buffers
   };
   std::vector<Entry> entries() const;
   std::vector<std::string> unread_files() const;  // *.safetensors that the index does not name

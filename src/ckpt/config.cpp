@@ -298,13 +298,39 @@ Result<void> read_draft_head(const Fields& text, ModelConfig& config) {
   return {};
 }
 
+// Modules left as they were: a list of names in one of several keys, or (MLX) modules set to false.
+int count_excluded(const Fields& quantization) {
+  int count = 0;
+  for (const char* key : {"modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules"}) {
+    const json::Value* list = quantization.find(key);
+    if (list != nullptr && list->is_array()) count = std::max(count, static_cast<int>(list->get_array().size()));
+  }
+  return count + quantization.count_false();
+}
+
+Result<void> read_fp8_blocks(const Fields& quantization, ModelConfig& config) {
+  constexpr const char* kKey = "weight_block_size";
+  TRY(const std::vector<int> block, quantization.integers(kKey, {1, kMaxIntermediate}));
+  if (block.empty()) return {};
+  if (block.size() != 2) return quantization.wrong(kKey, "two whole numbers, rows and columns");
+  config.fp8_block_rows = block[0];
+  config.fp8_block_columns = block[1];
+  return {};
+}
+
+// quant_method names the dialect of the tensors' names; MLX has none, but says how many bits.
 Result<void> read_quantization(const Document& document, ModelConfig& config) {
   for (const char* key : {"quantization_config", "quantization"}) {
     for (const Fields* place : {&document.top, &document.text}) {
       TRY(const auto found, place->find_object(key));
       if (!found) continue;
-      TRY(const std::string method, found->text("quant_method", "unnamed"));
+      const bool is_mlx = found->find("quant_method") == nullptr && found->find("bits") != nullptr;
+      TRY(const std::string method, found->text("quant_method", is_mlx ? kMlx : "unnamed"));
       config.quantization = is_printable_name(method) ? method.substr(0, 40) : "unnamed";
+      config.num_excluded_modules = count_excluded(*found);
+      TRY_VOID(read_fp8_blocks(*found, config));
+      TRY(const std::string mode, found->text("mode", "affine"));
+      if (is_mlx && mode != "affine") return found->unsupported("mode", "of MLX's formats only affine is supported");
       return {};
     }
   }

@@ -13,6 +13,8 @@
 
 namespace rondo {
 
+constexpr const char* kMlx = "mlx affine";  // ModelConfig::quantization of an MLX file, which names no method
+
 enum class Architecture { Qwen3Next, Qwen35, Qwen35Moe, Qwen4Exp };
 std::string_view architecture_name(Architecture architecture);  // as config.json spells it: "qwen4_exp"
 
@@ -82,7 +84,10 @@ struct ModelConfig {
   int eos_token = -1;           // text_config's: cuts n-grams; not what ends a reply
   std::vector<int> end_tokens;  // every eos_token_id, the top level's first: ends a reply unless generation_config does
   int num_mtp_layers = 0;       // what the file says; whether a head is there, the tensors say
-  std::string quantization;     // quantization_config's quant_method, in the file's words; empty = none
+  // quantization_config: a hint. What each matrix really is, its file says (ckpt/formats.h).
+  std::string quantization;                           // quant_method in the file's words, or kMlx; empty = none
+  int fp8_block_rows = 128, fp8_block_columns = 128;  // weight_block_size
+  int num_excluded_modules = 0;                       // that it says are not quantised
 
   int num_layers() const { return static_cast<int>(layers.size()); }
   int linear_channels() const {

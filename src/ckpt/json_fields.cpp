@@ -105,6 +105,12 @@ Result<std::vector<int>> Fields::integers(std::string_view key, Bounds<int> boun
   return numbers;
 }
 
+int Fields::count_false() const {
+  int count = 0;
+  for (const auto& member : *object_) count += member.value().is_bool() && !member.value().get_bool() ? 1 : 0;
+  return count;
+}
+
 std::string Fields::shown(std::string_view key) const { return fmt::format("{}: {}{}", file_, path_, key); }
 
 tl::unexpected<Error> Fields::missing(std::string_view key) const {

@@ -42,6 +42,8 @@ class Fields {
   // One whole number or a list of them, each within bounds; absent is an empty list.
   Result<std::vector<int>> integers(std::string_view key, Bounds<int> bounds) const;
 
+  int count_false() const;  // keys whose value is false
+
   tl::unexpected<Error> missing(std::string_view key) const;
   tl::unexpected<Error> wrong(std::string_view key, std::string_view expected) const;
   tl::unexpected<Error> unsupported(std::string_view key, std::string_view why) const;

@@ -179,10 +179,11 @@ std::vector<std::string> files_of(const std::vector<IndexEntry>& index) {
 }  // namespace
 
 std::string_view canonical_name(std::string_view stored_name) {
-  for (const std::string_view vision : {"model.visual.", "visual."}) {
+  for (const std::string_view vision : {"model.visual.", "visual.", "vision_tower."}) {
     if (stored_name.starts_with(vision)) return {};
   }
-  for (const std::string_view prefix : {"model.language_model.", "model."}) {
+  for (const std::string_view prefix :
+       {"model.language_model.", "language_model.model.", "language_model.", "model."}) {
     if (stored_name.starts_with(prefix)) return stored_name.substr(prefix.size());
   }
   return stored_name;

@@ -42,7 +42,7 @@ struct ShardSet {
   std::vector<std::string> unread_files;
 };
 
-// Without `model.` and `model.language_model.`; empty for the vision tower.
+// Without `model.`, `model.language_model.`, `language_model.model.` and `language_model.`; empty for the vision tower.
 std::string_view canonical_name(std::string_view stored_name);
 
 // Opens a file of the folder; the message does not repeat the path. Only regular files are opened (a pipe would wait).

@@ -69,12 +69,13 @@ struct PartRule {
   std::string_view fragment;  // of the canonical name; the first rule that matches decides
   Part part;
 };
-constexpr std::array<PartRule, 12> kPartRules = {{{"mtp.", Part::DraftHead},
+constexpr std::array<PartRule, 13> kPartRules = {{{"mtp.", Part::DraftHead},
                                                   {"embed_tokens.", Part::Embedding},
                                                   {"lm_head.", Part::LmHead},
                                                   {".self_attn.", Part::Attention},
                                                   {".linear_attn.", Part::DeltaNet},
                                                   {".mlp.experts.", Part::RoutedExperts},
+                                                  {".mlp.switch_mlp.", Part::RoutedExperts},
                                                   {".mlp.shared_expert", Part::SharedExperts},
                                                   {".mlp.gate.", Part::Router},
                                                   {".mlp.", Part::Mlp},
@@ -94,8 +95,7 @@ using PartSizes = std::array<std::uint64_t, kPartNames.size()>;
 PartSizes sum_parts(const std::vector<Checkpoint::Entry>& entries) {
   PartSizes sizes{};
   for (const auto& entry : entries) {
-    if (!entry.used || entry.dtype == DType::I64) continue;  // hash buffers are no parameters
-    sizes[static_cast<std::size_t>(part_of(entry.name))] += static_cast<std::uint64_t>(entry.shape.num_elements());
+    if (entry.used) sizes[static_cast<std::size_t>(part_of(entry.name))] += entry.num_values;
   }
   return sizes;
 }
@@ -150,6 +150,12 @@ std::string feed_forward_text(const ModelConfig& config) {
                      moe.experts_per_token, moe.shared_expert_size);
 }
 
+std::string quantisation_text(const ModelConfig& config) {
+  if (config.num_excluded_modules == 0) return printable(config.quantization);
+  return fmt::format("{}, {} {} of modules left out", printable(config.quantization), config.num_excluded_modules,
+                     config.num_excluded_modules == 1 ? "name or pattern" : "names or patterns");
+}
+
 std::string generation_text(const GenerationDefaults& defaults) {
   std::string ends;
   for (const int token : defaults.end_tokens) ends += (ends.empty() ? "" : ", ") + std::to_string(token);
@@ -174,6 +180,7 @@ void add_summary(std::string& out, const Checkpoint& checkpoint) {
   }
   line(out, "lm_head", config.tied_embeddings ? "tied to the embedding" : "its own matrix");
   line(out, "draft head", checkpoint.has_mtp() ? "MTP, one layer" : "none: served without drafts");
+  if (!config.quantization.empty()) line(out, "quantised", quantisation_text(config));
   line(out, "context", fmt::format("{} tokens", grouped(static_cast<std::uint64_t>(config.context_tokens))));
   line(out, "tokenizer", checkpoint.has_tokenizer() ? "present" : "none: run and serve need one");
   line(out, "chat template", checkpoint.has_chat_template() ? "present" : "none");
@@ -198,21 +205,23 @@ void add_formats(std::string& out, const Checkpoint& checkpoint, const std::vect
   struct Sum {
     std::uint64_t tensors = 0, bytes = 0;
   };
-  std::map<std::string_view, Sum> sums;
+  std::map<std::string, Sum> sums;  // a matrix counts with its scales
   std::map<std::string_view, int> files;
   for (const auto& entry : entries) {
     ++files[entry.file];
-    if (!entry.used) continue;
-    Sum& sum = sums[dtype_name(entry.dtype)];
+    if (!entry.used || entry.format.empty()) continue;
+    Sum& sum = sums[entry.format];
     ++sum.tensors;
     sum.bytes += entry.size_bytes;
   }
+  std::size_t width = 8;
+  for (const auto& [format, sum] : sums) width = std::max(width, format.size() + 1);
   out += "\nformats\n";
-  for (const auto& [dtype, sum] : sums) {
-    out += fmt::format("  {:<8}{:>9} {:<7}{:>12}\n", dtype, grouped(sum.tensors),
+  for (const auto& [format, sum] : sums) {
+    out += fmt::format("  {:<{}}{:>9} {:<7}{:>12}\n", format, width, grouped(sum.tensors),
                        sum.tensors == 1 ? "tensor" : "tensors", in_bytes(sum.bytes));
   }
-  out += fmt::format("  {:<8}{:>9} {:<7}{:>12}\n", "mapped", files.size(), files.size() == 1 ? "file" : "files",
+  out += fmt::format("  {:<{}}{:>9} {:<7}{:>12}\n", "mapped", width, files.size(), files.size() == 1 ? "file" : "files",
                      in_bytes(checkpoint.mapped_bytes()));
 }
 

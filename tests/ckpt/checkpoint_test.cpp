@@ -23,6 +23,8 @@ std::string_view bytes_of(const Tensor& tensor) {
   return {static_cast<const char*>(tensor.data), n};
 }
 
+std::string_view bytes_of(const Weight& weight) { return bytes_of(weight.plain()); }
+
 // What the file holds under a stored name, found without our parser.
 std::string stored_bytes(const std::string& folder, const std::string& file, const std::string& name) {
   const auto whole = read_file(folder + "/" + file);
@@ -93,7 +95,7 @@ TEST(Checkpoint, GivesTheNgramTableInShardsOrWhole) {
   const std::string folder = fixture("qwen4_exp");
   const auto sharded = Checkpoint::open(folder);
   ASSERT_TRUE(sharded);
-  const std::vector<Tensor> parts = ngram_table(*sharded, 1);
+  const std::vector<Weight> parts = ngram_table(*sharded, 1);
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_EQ(parts[0].shape[0] + parts[1].shape[0], ngram_hash(sharded->config(), 0).padded_rows);
 
@@ -112,7 +114,7 @@ TEST(Checkpoint, GivesTheNgramTableInShardsOrWhole) {
   });
   const auto single = Checkpoint::open(whole.path());
   ASSERT_TRUE(single) << single.error().message;
-  const std::vector<Tensor> table = ngram_table(*single, 1);
+  const std::vector<Weight> table = ngram_table(*single, 1);
   ASSERT_EQ(table.size(), 1u);
   EXPECT_EQ(bytes_of(table[0]), std::string(bytes_of(parts[0])) + std::string(bytes_of(parts[1])));
 }
@@ -121,9 +123,9 @@ TEST(Checkpoint, TakesShardsInNumericOrder) {
   ModelConfig config = Checkpoint::open(fixture("qwen4_exp"))->config();
   config.ngram.table_shards = 16;  // shard_10 comes after shard_9
   const auto source = make_synthetic(config, false, 1);
-  const std::vector<Tensor> parts = ngram_table(*source, 1);
+  const std::vector<Weight> parts = ngram_table(*source, 1);
   ASSERT_EQ(parts.size(), 16u);
-  EXPECT_EQ(parts[10].data, source->find("layers.1.ple.ple_embedding.ngram_embedding.shard_10.weight")->data);
+  EXPECT_EQ(parts[10].plain().data, source->find("layers.1.ple.ple_embedding.ngram_embedding.shard_10.weight")->data);
 }
 
 TEST(Checkpoint, NeedsNoHashBuffers) {

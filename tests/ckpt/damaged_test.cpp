@@ -270,14 +270,14 @@ std::vector<Damage> tensors() {
       tensor_is(
           "ShapeIsMissing", [](auto& t) { t.erase("shape"); }, up + ": shape is missing"),
       tensor_is(
-          "MatrixIsF16", [](auto& t) { t["dtype"] = "F16"; }, up + " is F16, expected BF16"),
+          "MatrixIsI16", [](auto& t) { t["dtype"] = "I16"; }, up + " is I16, expected BF16, F16, F32, F8_E4M3"),
       tensor_is(
           "MatrixIsFp8",
           [](auto& t) {
             t["dtype"] = "F8_E4M3";
             t["shape"] = {192, 64};
           },
-          up + " is F8_E4M3, expected BF16; block-FP8 is not supported yet"),
+          up + " has shape [192, 64], config.json asks for [96, 64]"),
       tensor_is(
           "VectorIsI16", [](auto& t) { t["dtype"] = "I16"; },
           "tensor model.norm.weight is I16, expected BF16, F16 or F32", "model.norm.weight"),
@@ -506,7 +506,12 @@ std::vector<Damage> configs() {
       set("GateIsAnother", "output_gate_type", "tanh", "output_gate_type is \"tanh\""),
       set("SomeLayersAreDense", "mlp_only_layers", {0}, "mlp_only_layers"),
       set("StepIsTwo", "decoder_sparse_step", 2, "decoder_sparse_step is 2"),
-      set("Quantised", "quantization_config", json::Object{{"quant_method", "fp8"}}, "block-FP8 is not supported yet"),
+      set("Quantised", "quantization_config", json::Object{{"quant_method", "awq"}}, "awq is not supported"),
+      set("BlocksAreOneNumber", "quantization_config",
+          json::Object{{"quant_method", "fp8"}, {"weight_block_size", 128}},
+          "weight_block_size is 128, expected two whole numbers"),
+      set("MlxModeIsAnother", "quantization", json::Object{{"bits", 4}, {"mode", "mxfp4"}},
+          "quantization.mode is \"mxfp4\": of MLX's formats only affine"),
       text_config_is("ExpertsAreFewerThanChosen", "num_experts_per_tok", 9, "num_experts_per_tok is 9"),
       about(kIndex, text_config_is("ExpertsAreMany", "num_experts", 16384,
                                    "tensor layers.0.mlp.experts.8.gate_proj.weight is missing")),
