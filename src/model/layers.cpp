@@ -53,8 +53,8 @@ MixtureOfExperts::MixtureOfExperts(Loader& loader, const std::string& prefix) {
     const ExpertWeights expert = expert_weights(loader.source(), prefix, e);
     experts_.push_back({.gate = expert.gate, .up = expert.up, .down = expert.down});
   }
-  const auto expert_bytes = static_cast<std::uint64_t>(3) * static_cast<std::uint64_t>(c.moe.expert_size) *
-                            static_cast<std::uint64_t>(c.hidden_size) * sizeof(BFloat16);
+  const GatedMlpWeights& one = experts_.front();
+  const std::uint64_t expert_bytes = one.gate.size_bytes() + one.up.size_bytes() + one.down.size_bytes();
   loader.count_row_bytes(expert_bytes * static_cast<std::uint64_t>(c.moe.experts_per_token));
   w_ = {.router = loader.matrix(prefix + ".gate.weight"),
         .experts = {},

@@ -41,8 +41,8 @@ class HyperConnection {
   float eps_;
   Writes writes_;
   Tensor gain_;       // [S * hidden]
-  Tensor down_, up_;  // bf16 [rank, S * hidden], [S * hidden, rank]
-  Tensor inject_;     // bf16 [S, S * hidden]
+  Weight down_, up_;  // [rank, S * hidden], [S * hidden, rank]
+  Weight inject_;     // [S, S * hidden]
 };
 
 using Junction = std::variant<PreNorm, HyperConnection>;
@@ -77,8 +77,8 @@ class NgramEmbedding {
   std::int64_t hidden_;
   float eps_;
   ConvSpec conv_;
-  std::vector<Tensor> table_;  // shards, bf16
-  Tensor key_, value_;         // bf16
+  std::vector<Weight> table_;  // shards
+  Weight key_, value_;
   Tensor key_gain_, query_gain_, conv_gain_;
   Tensor conv_weight_;
   ConvState conv_state_;

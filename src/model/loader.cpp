@@ -24,6 +24,25 @@ Tensor found(const WeightSource& source, const std::string& name) {
   return *tensor;
 }
 
+Weight found_weight(const WeightSource& source, const std::string& name) {
+  const auto weight = source.find_weight(name);
+  CHECK(weight.has_value());
+  return *weight;
+}
+
+// Rows of `row_bytes` each, in another order; `row_of` says which row of `from` comes next.
+template <class RowOf>
+const std::uint8_t* copied_rows(Arena& arena, const std::uint8_t* from, std::int64_t row_bytes, std::size_t rows,
+                                RowOf row_of) {
+  const Tensor out = arena.take(DType::U8, {static_cast<std::int64_t>(rows), row_bytes});
+  if (arena.counts_only()) return nullptr;
+  auto* to = static_cast<std::uint8_t*>(const_cast<void*>(out.data));
+  for (std::size_t i = 0; i < rows; ++i, to += row_bytes) {
+    std::memcpy(to, from + row_of(i) * row_bytes, static_cast<std::size_t>(row_bytes));
+  }
+  return out.as<std::uint8_t>();
+}
+
 }  // namespace
 
 Tensor Loader::slot_state(Shape shape) {
@@ -36,10 +55,10 @@ Tensor Loader::block_state(Shape shape) {
   return past_.blocks.back();
 }
 
-Tensor Loader::matrix(const std::string& name) {
-  const Tensor tensor = found(source_, name);
-  count_row_bytes(static_cast<std::uint64_t>(tensor.shape.num_elements()) * size_bytes(tensor.dtype));
-  return tensor;
+Weight Loader::matrix(const std::string& name) {
+  const Weight weight = found_weight(source_, name);
+  count_row_bytes(weight.size_bytes());
+  return weight;
 }
 
 template <class Convert>
@@ -56,7 +75,8 @@ Tensor Loader::vector(const std::string& name) {
   return widened(name, [](float x) { return x; });
 }
 Tensor Loader::gain(const std::string& name) {
-  return widened(name, [](float x) { return 1.0F + x; });
+  const float one = source_.gains_hold_one(name.starts_with("mtp.")) ? 0.0F : 1.0F;
+  return widened(name, [one](float x) { return one + x; });
 }
 Tensor Loader::decay_rate(const std::string& name) {
   return widened(name, [](float x) { return -std::exp(x); });
@@ -73,17 +93,22 @@ Tensor Loader::conv_weight(const std::string& name) {
   return out;
 }
 
-Tensor Loader::matrix_rows(const std::string& name, const std::vector<std::int64_t>& rows) {
-  const Tensor stored = found(source_, name);
-  const std::int64_t width = stored.shape[1];
-  const Tensor out = arenas_.weights.take(DType::BF16, {static_cast<std::int64_t>(rows.size()), width});
-  count_row_bytes(static_cast<std::uint64_t>(out.shape.num_elements()) * sizeof(BFloat16));
-  if (arenas_.weights.counts_only()) return out;
-  auto* to = static_cast<BFloat16*>(const_cast<void*>(out.data));
-  for (const std::int64_t row : rows) {
-    std::memcpy(to, stored.bf16() + row * width, static_cast<std::size_t>(width) * sizeof(BFloat16));
-    to += width;
+Weight Loader::matrix_rows(const std::string& name, const std::vector<std::int64_t>& rows) {
+  const Weight stored = found_weight(source_, name);
+  const CodedView& from = stored.view;
+  Weight out({static_cast<std::int64_t>(rows.size()), from.columns}, from);
+  CodedView& view = out.view;
+  view.rows = out.shape[0];
+  view.scale_rows = 1;
+  view.codes =
+      copied_rows(arenas_.weights, from.codes, from.row_bytes, rows.size(), [&](std::size_t i) { return rows[i]; });
+  const std::int64_t scale_bytes = from.scale_stride * static_cast<std::int64_t>(size_bytes(from.scale_type));
+  for (const std::uint8_t** grid : {&view.scales, &view.biases}) {
+    if (*grid == nullptr) continue;
+    *grid = copied_rows(arenas_.weights, *grid, scale_bytes, rows.size(),
+                        [&](std::size_t i) { return rows[i] / from.scale_rows; });
   }
+  count_row_bytes(out.size_bytes());
   return out;
 }
 

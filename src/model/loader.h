@@ -41,13 +41,14 @@ class Loader {
   Tensor slot_state(Shape shape);   // f32 [slots, ...] that a sequence's exact state is made of
   Tensor block_state(Shape shape);  // f32 [blocks, ...]
 
-  Tensor matrix(const std::string& name);       // bf16 [out, in], where it lies
-  Tensor vector(const std::string& name);       // f32 [n]
-  Tensor gain(const std::string& name);         // f32 [n]: 1 + w, as norm A stores it
-  Tensor decay_rate(const std::string& name);   // f32 [n]: -exp(A_log)
+  Weight matrix(const std::string& name);      // [out, in], where it lies
+  Tensor vector(const std::string& name);      // f32 [n]
+  Tensor gain(const std::string& name);        // f32 [n]: 1 + w, as norm A stores it (or w, where the file added the 1)
+  Tensor decay_rate(const std::string& name);  // f32 [n]: -exp(A_log)
   Tensor conv_weight(const std::string& name);  // f32 [kernel, channels] from [channels, 1, kernel]
-  // bf16 [rows.size(), in]: the named matrix's rows in that order (qwen3_next's interleaved projections).
-  Tensor matrix_rows(const std::string& name, const std::vector<std::int64_t>& rows);
+  // [rows.size(), in]: the named matrix's rows in that order (qwen3_next's interleaved projections), in its format.
+  // Rows that shared scales have their own.
+  Weight matrix_rows(const std::string& name, const std::vector<std::int64_t>& rows);
   GatedMlpWeights gated_mlp(const std::string& prefix);  // prefix.{gate,up,down}_proj.weight
   std::uint64_t row_bytes() const { return row_bytes_; }
   void count_row_bytes(std::uint64_t bytes) { row_bytes_ += bytes; }

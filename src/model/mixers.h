@@ -23,11 +23,11 @@ class GatedDeltaNet {
   ConvSpec conv_;
   Gate gate_;
   float eps_;
-  Tensor qkv_, z_, a_, b_;  // projections, bf16 [.., hidden]
+  Weight qkv_, z_, a_, b_;  // projections, [.., hidden]
   Tensor conv_weight_;      // [kernel, channels]
   DeltaGains gains_;
   Tensor norm_gain_;  // [v_dim]
-  Tensor out_proj_;   // bf16 [hidden, v_heads * v_dim]
+  Weight out_proj_;   // [hidden, v_heads * v_dim]
   ConvState conv_state_;
   DeltaState delta_state_;
 };
@@ -44,9 +44,9 @@ class GatedAttention {
   AttentionSpec spec_;
   IndexerSpec indexer_;
   int context_tokens_;
-  Tensor q_gate_, k_, v_, o_;  // projections, bf16
+  Weight q_gate_, k_, v_, o_;  // projections
   HeadGains gains_;
-  Tensor index_qk_;  // bf16 [(heads + 1) * head_dim, hidden]
+  Weight index_qk_;  // [(heads + 1) * head_dim, hidden]
   HeadGains index_gains_;
   Tensor rope_table_;
   KvCache cache_;

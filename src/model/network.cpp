@@ -46,7 +46,7 @@ NgramHash hash_of(const ModelConfig& config) {
 Network::Network(Loader& loader)
     : config_(loader.config()),
       ngram_hash_(hash_of(config_)),
-      embedding_(*loader.source().find("embed_tokens.weight")),
+      embedding_(*loader.source().find_weight("embed_tokens.weight")),
       lm_head_(loader.matrix(config_.tied_embeddings ? "embed_tokens.weight" : "lm_head.weight")),
       rope_table_(make_rope_table(loader)) {
   for (int i = 0; i < config_.num_layers(); ++i) {
@@ -88,7 +88,7 @@ void Network::settle(Stream& s, std::span<const RowSpan> spans, Scratch scratch)
   for (const Layer& layer : layers_) layer.settle(s, spans, scratch);
 }
 
-void Network::output(Stream& s, const HyperConnection* mixer, Tensor matrix, Tensor hidden,
+void Network::output(Stream& s, const HyperConnection* mixer, const Weight& matrix, Tensor hidden,
                      std::span<const std::int32_t> rows, Scratch scratch, Tensor logits) const {
   const auto n = static_cast<std::int64_t>(rows.size());
   if (mixer == nullptr) {

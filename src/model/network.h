@@ -51,15 +51,15 @@ class Network {
 
  private:
   // norm or hyper-connection mixer on rows of the last hidden states, then the output matrix.
-  void output(Stream& s, const HyperConnection* mixer, Tensor matrix, Tensor hidden, std::span<const std::int32_t> rows,
-              Scratch scratch, Tensor logits) const;
+  void output(Stream& s, const HyperConnection* mixer, const Weight& matrix, Tensor hidden,
+              std::span<const std::int32_t> rows, Scratch scratch, Tensor logits) const;
 
   // qwen3_*: u = fc [norm_e(e) ; norm_h(h)];  qwen4_exp: U_s = fc_hidden norm_h(R)_s + fc_embedding norm_e(e)
   struct Head {
     Head(Loader& loader, Tensor rope_table);
     Tensor embedding_gain, hidden_gain;
-    Tensor fc;                       // qwen3_*: bf16 [hidden, 2 hidden]
-    Tensor fc_embedding, fc_hidden;  // qwen4_exp: bf16 [hidden, hidden]
+    Weight fc;                       // qwen3_*: [hidden, 2 hidden]
+    Weight fc_embedding, fc_hidden;  // qwen4_exp: [hidden, hidden]
     Layer layer;
     Tensor norm_gain;                      // qwen3_*
     std::optional<HyperConnection> mixer;  // qwen4_exp
@@ -67,10 +67,10 @@ class Network {
 
   const ModelConfig& config_;
   NgramHash ngram_hash_;
-  Tensor embedding_;  // bf16 [vocab, hidden]
-  Tensor lm_head_;    // bf16 [vocab, hidden]
+  Weight embedding_;  // [vocab, hidden]
+  Weight lm_head_;    // [vocab, hidden]
   std::vector<std::int32_t> draft_ids_;
-  Tensor draft_lm_head_;  // bf16 [draft_vocab, hidden]: lm_head's rows of those ids, side by side
+  Weight draft_lm_head_;  // [draft_vocab, hidden]: lm_head's rows of those ids, side by side
   Tensor rope_table_;
   std::vector<Layer> layers_;
   Tensor final_gain_;                           // qwen3_*

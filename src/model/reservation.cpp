@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/weights_in.h"
 #include "ops/sample/draw.h"
 
 namespace rondo {
@@ -73,10 +74,7 @@ Counted count(const WeightSource& source, ThreadPool& pool, const ModelOptions& 
 
 std::uint64_t mapped_weight_bytes(const WeightSource& source) {
   std::uint64_t bytes = 0;
-  for (const TensorSpec& spec : inventory(source.config(), source.has_mtp())) {
-    if (spec.tensor_class == TensorClass::Matrix)
-      bytes += static_cast<std::uint64_t>(spec.shape.num_elements()) * sizeof(BFloat16);
-  }
+  for (const Weight& weight : mapped_weights(source, Tables::With)) bytes += weight.size_bytes();
   return bytes;
 }
 
