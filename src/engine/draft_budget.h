@@ -49,10 +49,14 @@ class DraftBudget {
 
  private:
   struct Slot {
-    float worth;  // survival, less what its level costs when repriced
     std::int32_t stream;
     std::int32_t depth;
     float survival;
+  };
+  // A slot's worth as a number that falls as it rises, and which slot.
+  struct Key {
+    std::uint32_t worth;
+    std::uint32_t slot;
   };
   struct Best {
     double tokens, cost;
@@ -66,13 +70,19 @@ class DraftBudget {
   };
   static Prices prices_at(double rate, const DraftCosts& costs, std::span<const StreamOdds> streams);
   void gather_slots(std::span<const StreamOdds> streams);
-  void merge_up_to(int cap, const Prices& prices, std::span<const StreamOdds> streams, std::vector<Slot>& order);
+  void sort_slots(const Prices& prices, std::span<const StreamOdds> streams, std::vector<Slot>& order);
+  void sort_keys();
   void walk(const DraftCosts& costs, std::span<const StreamOdds> streams, int pass, int cap, Best& best);
 
-  std::vector<std::vector<Slot>> by_depth_;  // each by falling worth
-  std::vector<Slot> orders_[2], merged_;     // of each pass: slots up to the cap, the best first
-  std::vector<float> least_worth_;           // [streams] of its slots merged so far
-  std::vector<int> level_streams_;           // [depth] streams at that level
+  std::vector<Slot> slots_;            // by depth, then by stream
+  std::vector<int> depth_counts_;      // [depth] slots of depth d + 1
+  std::vector<Slot> orders_[2];        // of each pass: all slots, the best first
+  std::vector<Key> keys_, moved_;      // while sorting
+  std::vector<std::uint32_t> places_;  // [slots] where the last order has each
+  std::vector<float> least_worth_;     // [streams] of its slots so far
+  std::vector<std::uint64_t> within_;  // bit i: whether slot i of the order is within the cap
+  std::vector<int> level_streams_;     // [depth] streams at that level
+  std::vector<double> level_ms_;       // [streams] what the n-th stream adds to a level
 };
 
 }  // namespace rondo
