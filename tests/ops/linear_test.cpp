@@ -89,7 +89,7 @@ TEST_P(LinearRowsOn, RunsSeveralPartsOfDifferentShapesAtOnce) {
 }
 
 TEST_P(LinearRowsOn, KeepsTheBitsOfARow) {
-  for (const Sizes size : {Sizes{70, 133, 0}, Sizes{5, 64, 0}, Sizes{33, 17, 0}}) {
+  for (const Sizes size : {Sizes{70, 133, 0}, Sizes{5, 64, 0}, Sizes{33, 17, 0}, Sizes{53, 16, 0}}) {
     const Array weight = random_bf16({size.n, size.k}, 1, Values::Wild);
     const Array x = random_f32({kPopulation, size.k}, 2, Values::Wild);
     EXPECT_TRUE(rows_keep_their_bits(GetParam(),

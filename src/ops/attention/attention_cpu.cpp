@@ -25,6 +25,7 @@ void head_norm_rope(const HeadNorm& r) {
 namespace {
 
 constexpr int kTogether = 4;  // positions whose scores are summed up at once
+constexpr int kMany = 16;     // and of long runs, by the same tree
 
 // The positions a row sees, as runs inside one cache block, in ascending order: step(first position, count).
 template <class Step>
@@ -49,24 +50,48 @@ const float* row_of(const AttentionUnit& r, const float* cache, int pos) {
          static_cast<std::int64_t>(pos % r.block_tokens) * r.head_dim;
 }
 
+// scores[0 .. 4 Quads) = q . the keys from `keys` on; `count` of them are there, further ones repeat the last.
+template <int Quads>
+void score_keys(const float* q, const float* keys, int count, std::int64_t head_dim, float* scores) {
+  const float* k[Quads * kTogether];
+  for (int j = 0; j < Quads * kTogether; ++j)
+    k[j] = keys + static_cast<std::int64_t>(j < count ? j : count - 1) * head_dim;
+  F32 sums[Quads][kTogether];
+  for (int i = 0; i < Quads; ++i) {
+    for (int j = 0; j < kTogether; ++j) sums[i][j] = zeros();
+  }
+  for_lanes(head_dim, [&](std::int64_t d, int lanes) {
+    const F32 query = load_n(q + d, lanes);
+    for (int i = 0; i < Quads; ++i) {
+      for (int j = 0; j < kTogether; ++j) {
+        sums[i][j] = fma(query, load_n(k[i * kTogether + j] + d, lanes), sums[i][j]);
+      }
+    }
+  });
+  if constexpr (Quads == 4) {
+    sum4x4(sums, scores, kTogether);
+  } else {
+    sum4(sums[0][0], sums[0][1], sums[0][2], sums[0][3], scores);
+  }
+}
+
 // scores[h, i] = q_h . k_i for the i-th visible position; returns how many there are.
 std::int64_t score_positions(const AttentionUnit& r) {
   std::int64_t seen = 0;
   for_runs(r, [&](int first, int count) {
     const float* keys = row_of(r, r.keys, first);
-    for (int i = 0; i < count; i += kTogether) {
-      const float* k[kTogether];
-      for (int j = 0; j < kTogether; ++j)
-        k[j] = keys + static_cast<std::int64_t>(i + j < count ? i + j : count - 1) * r.head_dim;
+    int i = 0;
+    for (; i + kMany <= count; i += kMany) {
       for (int h = 0; h < r.group; ++h) {
-        const float* q = r.q + h * r.head_dim;
-        F32 sums[kTogether] = {zeros(), zeros(), zeros(), zeros()};
-        for_lanes(r.head_dim, [&](std::int64_t d, int lanes) {
-          const F32 query = load_n(q + d, lanes);
-          for (int j = 0; j < kTogether; ++j) sums[j] = fma(query, load_n(k[j] + d, lanes), sums[j]);
-        });
+        score_keys<kMany / kTogether>(r.q + h * r.head_dim, keys + static_cast<std::int64_t>(i) * r.head_dim, kMany,
+                                      r.head_dim, r.scores + h * r.scores_stride + seen + i);
+      }
+    }
+    for (; i < count; i += kTogether) {
+      for (int h = 0; h < r.group; ++h) {
         float totals[kTogether];
-        sum4(sums[0], sums[1], sums[2], sums[3], totals);
+        score_keys<1>(r.q + h * r.head_dim, keys + static_cast<std::int64_t>(i) * r.head_dim, count - i, r.head_dim,
+                      totals);
         for (int j = 0; j < kTogether && i + j < count; ++j) r.scores[h * r.scores_stride + seen + i + j] = totals[j];
       }
     }

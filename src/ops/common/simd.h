@@ -48,13 +48,32 @@ inline F32 load_bf16_first(const std::uint16_t* p, int n) {
   const __m256i bits = _mm256_maskz_loadu_epi16(first_lanes(n), p);
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
 }
-// The four sums of the lanes of a, b, c, d, each by the same tree.
-inline void sum4(F32 a, F32 b, F32 c, F32 d, float* sums) {
+// Of four vectors, each quarter's four lanes added up: [a b c d] in each quarter of the result.
+inline __m512 quarter_sums(F32 a, F32 b, F32 c, F32 d) {
   const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a.v, b.v), _mm512_unpackhi_ps(a.v, b.v));
   const __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(c.v, d.v), _mm512_unpackhi_ps(c.v, d.v));
-  const __m512 quads = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xEE));
+  return _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xEE));
+}
+// The four sums of the lanes of a, b, c, d, each by the same tree.
+inline void sum4(F32 a, F32 b, F32 c, F32 d, float* sums) {
+  const __m512 quads = quarter_sums(a, b, c, d);
   const __m256 halves = _mm256_add_ps(_mm512_castps512_ps256(quads), _mm512_extractf32x8_ps(quads, 1));
   _mm_storeu_ps(sums, _mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps(halves, 1)));
+}
+// sum4 of four rows at once, by the same tree: whole vectors to the end, where sum4 alone leaves halves and quarters of
+// one. sums of row m go to out + m * stride.
+inline void sum4x4(const F32 (*rows)[4], float* out, std::int64_t stride) {
+  const auto halves = [](__m512 a, __m512 b) {  // quarters 0 + 2, 1 + 3 of a, then of b
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xEE));
+  };
+  __m512 quads[4];
+  for (int m = 0; m < 4; ++m) quads[m] = quarter_sums(rows[m][0], rows[m][1], rows[m][2], rows[m][3]);
+  const __m512 low = halves(quads[0], quads[1]), high = halves(quads[2], quads[3]);
+  const __m512 sums = _mm512_add_ps(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xDD));
+  _mm_storeu_ps(out, _mm512_castps512_ps128(sums));
+  _mm_storeu_ps(out + stride, _mm512_extractf32x4_ps(sums, 1));
+  _mm_storeu_ps(out + 2 * stride, _mm512_extractf32x4_ps(sums, 2));
+  _mm_storeu_ps(out + 3 * stride, _mm512_extractf32x4_ps(sums, 3));
 }
 inline float largest(F32 a) { return _mm512_reduce_max_ps(a.v); }
 
@@ -171,6 +190,12 @@ inline float largest(F32 a) {
   return most;
 }
 
+#endif
+
+#if !defined(__AVX512F__)
+inline void sum4x4(const F32 (*rows)[4], float* out, std::int64_t stride) {
+  for (int m = 0; m < 4; ++m) sum4(rows[m][0], rows[m][1], rows[m][2], rows[m][3], out + m * stride);
+}
 #endif
 
 // Ask for the cache line at p, into the first or the second cache; any address will do, and nothing is read.

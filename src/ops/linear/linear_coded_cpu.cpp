@@ -4,6 +4,7 @@
 // the same bits.
 #include "ops/common/simd.h"
 #include "ops/linear/linear_kernel.h"
+#include "ops/linear/narrow.h"
 #include "ops/weight/decode_kernel.h"
 
 namespace rondo::RONDO_ISA {
@@ -12,7 +13,7 @@ namespace {
 
 constexpr int kColumns = 4;
 #if defined(__AVX512F__)
-constexpr int kRows = 6;
+constexpr int kRows = 4;
 #else
 constexpr int kRows = 2;
 #endif
@@ -74,14 +75,15 @@ void add_piece(const LinearRange& r, const Piece& piece, std::int64_t k, int cou
 
 void add_rows(const LinearRange& r, const Piece& piece, std::int64_t k, int count, int begin, int rows, Sums& sums) {
   int m = 0;
-  for (; m + kRows <= rows; m += kRows) add_piece<kRows>(r, piece, k, count, begin + m, sums.of + m);
-  switch (rows - m) {
-    case 5: add_piece<5>(r, piece, k, count, begin + m, sums.of + m); break;
-    case 4: add_piece<4>(r, piece, k, count, begin + m, sums.of + m); break;
-    case 3: add_piece<3>(r, piece, k, count, begin + m, sums.of + m); break;
-    case 2: add_piece<2>(r, piece, k, count, begin + m, sums.of + m); break;
-    case 1: add_piece<1>(r, piece, k, count, begin + m, sums.of + m); break;
-    default: break;
+  for (int groups = (rows + kRows - 1) / kRows; groups > 0; --groups) {
+    const int more = (rows - m + groups - 1) / groups;
+    switch (more) {
+      case 4: add_piece<4>(r, piece, k, count, begin + m, sums.of + m); break;
+      case 3: add_piece<3>(r, piece, k, count, begin + m, sums.of + m); break;
+      case 2: add_piece<2>(r, piece, k, count, begin + m, sums.of + m); break;
+      default: add_piece<1>(r, piece, k, count, begin + m, sums.of + m); break;
+    }
+    m += more;
   }
 }
 
@@ -97,7 +99,11 @@ void columns_of_block(const LinearRange& r, std::int64_t n, int begin, int rows)
     decode_piece(r, n, k, count, piece);
     add_rows(r, piece, k, count, begin, rows, sums);
   }
-  for (int m = 0; m < rows; ++m) {
+  int m = 0;
+  for (; m + 4 <= rows && n + kColumns <= r.n_end; m += 4) {
+    sum4x4(sums.of + m, r.out + (begin + m) * r.out_width + n, r.out_width);
+  }
+  for (; m < rows; ++m) {
     float totals[kColumns];
     sum4(sums.of[m][0], sums.of[m][1], sums.of[m][2], sums.of[m][3], totals);
     float* out = r.out + (begin + m) * r.out_width + n;
@@ -108,6 +114,12 @@ void columns_of_block(const LinearRange& r, std::int64_t n, int begin, int rows)
 }  // namespace
 
 void linear_coded_range(const LinearRange& r) {
+#if defined(__AVX512F__)
+  if (is_narrow(r)) {
+    return narrow_range<float>(
+        r, nullptr, [&](std::int64_t column, float* to) { decode_columns(r.weight, column, 0, kNarrow, to); });
+  }
+#endif
   for (int begin = 0; begin < r.rows; begin += kBlockRows) {
     const int rows = r.rows - begin < kBlockRows ? r.rows - begin : kBlockRows;
     for (std::int64_t n = r.n_begin; n < r.n_end; n += kColumns) columns_of_block(r, n, begin, rows);

@@ -1,5 +1,6 @@
 #include "ops/common/simd.h"
 #include "ops/linear/linear_kernel.h"
+#include "ops/linear/narrow.h"
 
 namespace rondo::RONDO_ISA {
 
@@ -8,7 +9,7 @@ namespace {
 constexpr int kColumns = 4;  // weight rows a tile: sum4 adds up the lanes of four sums at once
 
 #if defined(__AVX512F__)
-constexpr int kRows = 6;  // 24 sums, 4 weights and an input in 32 registers
+constexpr int kRows = 4;  // best of 3, 4 and 6: docs/performance.md, linear
 #else
 constexpr int kRows = 2;  // 8 sums, 4 weights and an input in 16 registers
 #endif
@@ -76,6 +77,9 @@ void tile(const LinearRange& r, std::int64_t n, int first_row) {
       for (int c = 0; c < kColumns; ++c) sums[m][c] = fma(weight[c], input, sums[m][c]);
     }
   }
+  if constexpr (Rows == 4) {
+    if (n + kColumns <= r.n_end) return sum4x4(sums, r.out + first_row * r.out_width + n, r.out_width);
+  }
   for (int m = 0; m < Rows; ++m) {
     float totals[kColumns];
     sum4(sums[m][0], sums[m][1], sums[m][2], sums[m][3], totals);
@@ -84,22 +88,31 @@ void tile(const LinearRange& r, std::int64_t n, int first_row) {
   }
 }
 
+// In groups as even as they come: five rows as three and two, not as four and a dear last one.
 void rows_of_tile(const LinearRange& r, std::int64_t n, int begin, int end) {
-  int m = begin;
-  for (; m + kRows <= end; m += kRows) tile<kRows>(r, n, m);
-  switch (end - m) {
-    case 5: tile<5>(r, n, m); break;
-    case 4: tile<4>(r, n, m); break;
-    case 3: tile<3>(r, n, m); break;
-    case 2: tile<2>(r, n, m); break;
-    case 1: tile<1>(r, n, m); break;
-    default: break;
+  for (int groups = (end - begin + kRows - 1) / kRows; groups > 0; --groups) {
+    const int rows = (end - begin + groups - 1) / groups;
+    switch (rows) {
+      case 4: tile<4>(r, n, begin); break;
+      case 3: tile<3>(r, n, begin); break;
+      case 2: tile<2>(r, n, begin); break;
+      default: tile<1>(r, n, begin); break;
+    }
+    begin += rows;
   }
 }
 
 }  // namespace
 
 void linear_range(const LinearRange& r) {
+#if defined(__AVX512F__)
+  const auto* weights = reinterpret_cast<const std::uint16_t*>(r.weight.codes);
+  if (is_narrow(r)) {
+    return narrow_range(r, weights, [&](std::int64_t column, std::uint16_t* to) {
+      __builtin_memcpy(to, weights + column * kNarrow, kNarrow * sizeof(std::uint16_t));
+    });
+  }
+#endif
   std::int64_t block = kInputBytes / (r.weight.columns * static_cast<std::int64_t>(sizeof(float))) / kRows * kRows;
   if (block < kRows) block = kRows;
   for (std::int64_t begin = 0; begin < r.rows; begin += block) {
