@@ -32,18 +32,18 @@ void plain_columns(const CodedView& w, const std::uint8_t* codes, std::int64_t b
   }
 }
 
-// Runs of columns that share a scale, the last one cut at the end.
+// Runs of columns that share a scale, the last one cut at the end. One of the two scales is 1, so one product will do.
 void fp8_columns(const CodedView& w, const std::uint8_t* codes, std::int64_t scales, std::int64_t begin, int count,
                  float* out) {
+  const bool has_grid = w.scale_type != ScaleType::None;
   const std::int64_t end = begin + count;
-  const F32 by_tensor = all(w.tensor_scale);
   for (std::int64_t k = begin; k < end;) {
-    const std::int64_t index = k / w.scale_columns;
-    const std::int64_t next = (index + 1) * w.scale_columns;
-    const F32 scale = all(scale_at(w, w.scales, scales + index));
+    const std::int64_t index = has_grid ? k / w.scale_columns : 0;
+    const std::int64_t next = has_grid ? (index + 1) * w.scale_columns : end;
+    const F32 scale = all(has_grid ? scale_at(w, w.scales, scales + index) : w.tensor_scale);
     const std::int64_t run = (next < end ? next : end) - k;
     for_lanes(run, [&](std::int64_t i, int lanes) {
-      store_n(out + (k - begin) + i, e4m3_lanes(codes + k + i, lanes) * scale * by_tensor, lanes);
+      store_n(out + (k - begin) + i, e4m3_lanes(codes + k + i, lanes) * scale, lanes);
     });
     k += run;
   }
