@@ -31,7 +31,10 @@ ChatChoice::ChatChoice(ChatChoiceForm form)
 ReplyParts ChatChoice::push(const TextEvent& event) {
   const bool was_thinking = parser_.is_thinking();
   ReplyParts parts = parser_.push(event.text);
-  reasoning_count_.add(event.ids, was_thinking || parser_.is_thinking());
+  // A thought may begin and end within one event, when many tokens came together.
+  const bool thought = std::any_of(parts.begin(), parts.end(),
+                                   [](const ReplyPart& part) { return part.kind == ReplyPart::Kind::Reasoning; });
+  reasoning_count_.add(event.ids, was_thinking || parser_.is_thinking() || thought);
   if (form_.has_logprobs) {
     for (std::size_t i = 0; i < event.logprobs.size(); ++i) add_logprobs(event.ids[i], event.logprobs[i]);
   }

@@ -373,7 +373,7 @@ TEST(MessageReply, AStreamHasItsEventsInOrder) {
       "event: message_delta\ndata: "
       R"({"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"input_tokens":12,)"
       R"("cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":3,)"
-      R"("output_tokens_details":{"thinking_tokens":0}},)"
+      R"("output_tokens_details":{"thinking_tokens":1}},)"
       R"("rondo":{"token_sha":"sha","rounds":3,"drafted":4,"accepted":2,"seed":5,"arithmetic":"fake"}})"
       "\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
 }
