@@ -36,21 +36,38 @@ std::size_t num_values(const json::Value& value) {
 
 class SchemaReader {
  public:
-  SchemaReader(Rules& rules, json::Value root) : rules_(rules), json_(rules), doc_(std::move(root)) {}
+  // bare_text: what a bare string may be.
+  SchemaReader(Rules& rules, json::Value root, ExprId bare_text)
+      : rules_(rules), json_(rules), doc_(std::move(root)), bare_text_(bare_text) {}
 
   Result<ExprId> read() {
     TRY(const ExprId root, read_schema(doc_.root(), "#", 0));
-    while (!open_.empty()) {  // rules that were called and not yet read; not by recursion, as they may be many
-      const auto [rule, target] = std::move(open_.back());
-      open_.pop_back();
-      TRY(const ExprId body, read_schema(*target.schema, target.path, 0));
-      rules_.define(rule, body);
-    }
+    TRY_VOID(read_called());
     return root;
+  }
+
+  // A value of the schema at `path` in bare writing. What a refused one has left behind is forgotten.
+  Result<ExprId> read_bare(const json::Value& schema, const std::string& path) {
+    writing_ = Writing::Bare;
+    const Result<ExprId> value = read_schema(schema, path, 0);
+    const Result<void> called = value ? read_called() : Result<void>();
+    writing_ = Writing::Json;
+    if (value && called) return value;
+    open_.clear();
+    rules_at_.clear();
+    return tl::unexpected(value ? called.error() : value.error());
   }
 
  private:
   using Schema = json::Object;
+  // How the value that is being read is written. Bare: a string without quotes and escapes; what is inside an array or
+  // object is JSON in any case.
+  enum class Writing { Json, Bare };
+  struct Called {
+    RuleId rule;
+    SchemaAt target;
+    Writing writing;
+  };
   struct Count {
     int least = 0, most = kNoLimit;
   };
@@ -65,12 +82,35 @@ class SchemaReader {
   tl::unexpected<Error> unsupported(const std::string& path, std::string_view why) const {
     return refuse_schema(ErrorCode::Unsupported, path, why);
   }
+  // Reads rules that were called; not by recursion, as they may be many.
+  Result<void> read_called() {
+    while (!open_.empty()) {
+      const Called called = std::move(open_.back());
+      open_.pop_back();
+      writing_ = called.writing;
+      const Result<ExprId> body = read_schema(*called.target.schema, called.target.path, 0);
+      writing_ = Writing::Json;
+      if (!body) return tl::unexpected(body.error());
+      rules_.define(called.rule, *body);
+    }
+    return {};
+  }
+
+  // A schema of something inside an array or object.
+  Result<ExprId> read_inner(const json::Value& value, const std::string& path, int depth) {
+    const Writing outer = std::exchange(writing_, Writing::Json);
+    Result<ExprId> inner = read_schema(value, path, depth + 1);
+    writing_ = outer;
+    return inner;
+  }
+  ExprId any_value() { return writing_ == Writing::Bare ? bare_text_ : json_.any_value(); }
+
   ExprId nothing() { return rules_.choice(std::span<const ExprId>()); }
 
   Result<ExprId> read_schema(const json::Value& value, const std::string& path, int depth) {
     if (depth > kMostDepth) return unsupported(path, fmt::format("schemas nest deeper than {}", kMostDepth));
     if (++num_reads_ > kMostReads) return unsupported(path, fmt::format("more than {} schemas in all", kMostReads));
-    if (value.is_bool()) return value.get_bool() ? json_.any_value() : nothing();
+    if (value.is_bool()) return value.get_bool() ? any_value() : nothing();
     if (!value.is_object()) return wrong(path, "a schema is an object, true or false");
     const Schema& schema = value.get_object();
     TRY_VOID(check_keywords(schema, path));
@@ -145,10 +185,10 @@ class SchemaReader {
   }
 
   ExprId call_rule(SchemaAt target) {
-    const auto [found, is_new] = rules_at_.try_emplace(target.path, RuleId{});
+    const auto [found, is_new] = rules_at_.try_emplace({target.path, writing_}, RuleId{});
     if (is_new) {
       found->second = rules_.add_rule("schema, at " + target.path + ": the schema");
-      open_.emplace_back(found->second, std::move(target));
+      open_.push_back({found->second, std::move(target), writing_});
     }
     return rules_.call(found->second);
   }
@@ -236,7 +276,9 @@ class SchemaReader {
     TRY(const unsigned types, types_of(schema, path));
     std::vector<ExprId> texts;
     for (const json::Value& value : values) {
-      if ((type_of_value(value) & types) != 0) texts.push_back(json_.value(value));
+      if ((type_of_value(value) & types) == 0) continue;
+      const bool is_bare = writing_ == Writing::Bare && value.is_string();
+      texts.push_back(is_bare ? rules_.bytes(value.get_string()) : json_.value(value));
     }
     if (texts.empty()) return wrong(values_path, "no value is left to choose");
     return rules_.choice(texts);
@@ -244,7 +286,7 @@ class SchemaReader {
 
   Result<ExprId> read_types(const Schema& schema, const std::string& path, int depth) {
     TRY(const unsigned types, types_of(schema, path));
-    if (types == kAllTypes && only_notes(schema)) return json_.any_value();
+    if (types == kAllTypes && only_notes(schema)) return any_value();
     std::vector<ExprId> alternatives;
     if ((types & kNull) != 0) alternatives.push_back(rules_.bytes("null"));
     if ((types & kBoolean) != 0) alternatives.push_back(rules_.choice({rules_.bytes("true"), rules_.bytes("false")}));
@@ -349,6 +391,7 @@ class SchemaReader {
   Result<ExprId> read_string(const Schema& schema, const std::string& path) {
     TRY(const Count count, read_count(schema, "minLength", "maxLength", path));
     if (count.most != kNoLimit && count.most < count.least) return nothing();
+    const bool is_bare = writing_ == Writing::Bare;
     std::vector<ExprId> forms;
     for (const std::string_view keyword : {"pattern", "format"}) {
       const json::Value* value = schema.if_contains(keyword);
@@ -360,16 +403,24 @@ class SchemaReader {
       const std::optional<std::string_view> form = is_pattern ? text : pattern_of_format(text);
       if (!form)
         return unsupported(at, fmt::format("the format '{}' is not supported; these are: {}", text, known_formats()));
-      const auto expr =
-          read_regex(rules_, *form, is_pattern ? RegexMatch::Part : RegexMatch::Whole, write_chars_in_json);
+      const auto expr = read_regex(rules_, *form, is_pattern ? RegexMatch::Part : RegexMatch::Whole,
+                                   is_bare ? write_chars_plainly : write_chars_in_json);
       if (!expr) return refuse_schema(expr.error().code, at, expr.error().message);
       forms.push_back(*expr);
     }
+    if (is_bare) return bare_string(forms, count);
     if (forms.empty()) return json_.string(count.least, count.most);
     ExprId chars = forms.size() == 1 ? forms[0] : rules_.both(forms[0], forms[1]);
     if (count.least > 0 || count.most != kNoLimit)
       chars = rules_.both(chars, json_.fixed_chars(count.least, count.most));
     return json_.quoted(chars);
+  }
+
+  ExprId bare_string(const std::vector<ExprId>& forms, Count count) {
+    ExprId text = bare_text_;
+    for (const ExprId form : forms) text = rules_.both(text, form);
+    if (count.least == 0 && count.most == kNoLimit) return text;
+    return rules_.both(text, rules_.repeat(rules_.chars(CharSet::all()), count.least, count.most));
   }
 
   // An expression that may be repeated without being written out each time.
@@ -387,7 +438,7 @@ class SchemaReader {
       if (!first_items->is_array()) return wrong(child_path(path, "prefixItems"), "prefixItems is an array of schemas");
       for (const json::Value& item : first_items->get_array()) {
         const std::string at = child_path(child_path(path, "prefixItems"), fmt::format("{}", first.size()));
-        TRY(const ExprId expr, read_schema(item, at, depth + 1));
+        TRY(const ExprId expr, read_inner(item, at, depth));
         first.push_back(expr);
       }
     }
@@ -396,7 +447,7 @@ class SchemaReader {
       if (items->is_array())
         return unsupported(child_path(path, "items"), "an array of items is not supported; prefixItems is");
       if (!items->is_bool() || items->get_bool()) {
-        TRY(const ExprId expr, read_schema(*items, child_path(path, "items"), depth + 1));
+        TRY(const ExprId expr, read_inner(*items, child_path(path, "items"), depth));
         others = as_rule(expr, child_path(path, "items"));
       }
     } else if (first_items == nullptr) {
@@ -440,7 +491,7 @@ class SchemaReader {
 
     std::optional<ExprId> other_value;
     if (additional != nullptr && !(additional->is_bool() && !additional->get_bool())) {
-      TRY(const ExprId expr, read_schema(*additional, child_path(path, "additionalProperties"), depth + 1));
+      TRY(const ExprId expr, read_inner(*additional, child_path(path, "additionalProperties"), depth));
       other_value = as_rule(expr, child_path(path, "additionalProperties"));
     }
     TRY(const std::vector<Property> properties, read_properties(schema, other_value, path, depth));
@@ -465,7 +516,7 @@ class SchemaReader {
         const std::string at = child_path(child_path(path, "properties"), member.key());
         const auto found = is_required.find(std::string_view(member.key()));
         if (found != is_required.end()) found->second = true;
-        TRY(const ExprId value, read_schema(member.value(), at, depth + 1));
+        TRY(const ExprId value, read_inner(member.value(), at, depth));
         properties.push_back({property(member.key(), value), found != is_required.end()});
       }
     }
@@ -530,8 +581,10 @@ class SchemaReader {
   Rules& rules_;
   JsonText json_;
   SchemaDoc doc_;
-  std::map<std::string, RuleId> rules_at_;  // by the path of the schema
-  std::vector<std::pair<RuleId, SchemaAt>> open_;
+  ExprId bare_text_;
+  Writing writing_ = Writing::Json;
+  std::map<std::pair<std::string, Writing>, RuleId> rules_at_;  // by the path of the schema
+  std::vector<Called> open_;
   std::size_t num_reads_ = 0, num_merged_ = 0;
 };
 
@@ -539,7 +592,31 @@ class SchemaReader {
 
 Result<ExprId> read_json_schema(Rules& rules, std::string_view schema) {
   TRY(json::Value root, parse_json(schema));
-  return SchemaReader(rules, std::move(root)).read();
+  return SchemaReader(rules, std::move(root), rules.empty()).read();
+}
+
+Result<std::vector<ToolParameter>> read_tool_parameters(Rules& rules, const json::Object& schema, ExprId bare_text,
+                                                        Strictness strictness) {
+  SchemaReader reader(rules, schema, bare_text);
+  std::vector<ToolParameter> parameters;
+  const json::Value* listed = schema.if_contains("properties");
+  const json::Value* required = schema.if_contains("required");
+  const json::Object properties = listed != nullptr && listed->is_object() ? listed->get_object() : json::Object{};
+  const json::Array names = required != nullptr && required->is_array() ? required->get_array() : json::Array{};
+  const auto is_required = [&](std::string_view name) {
+    return std::find(names.begin(), names.end(), json::Value(name)) != names.end();
+  };
+  for (const auto& member : properties) {
+    const std::string path = child_path("#/properties", member.key());
+    Result<ExprId> value = reader.read_bare(member.value(), path);
+    if (!value && strictness == Strictness::Strict) return tl::unexpected(value.error());
+    parameters.push_back({member.key(), value.value_or(bare_text), is_required(member.key())});
+  }
+  for (const json::Value& name : names) {
+    if (!name.is_string() || properties.contains(name.get_string())) continue;
+    parameters.push_back({std::string(name.get_string()), bare_text, true});
+  }
+  return parameters;
 }
 
 }  // namespace rondo::grammar

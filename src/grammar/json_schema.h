@@ -14,13 +14,28 @@
 // JSON is written here. Anything else is refused with its place as a JSON pointer (#/properties/age/multipleOf).
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/json.h"
 #include "base/result.h"
 #include "grammar/rules.h"
 
 namespace rondo::grammar {
 
 Result<ExprId> read_json_schema(Rules& rules, std::string_view schema);
+
+// The parameters of a tool, in the order of its schema. A value is written as models of the family do: a string as it
+// stands, anything else as JSON.
+struct ToolParameter {
+  std::string name;
+  ExprId value;
+  bool required = false;
+};
+enum class Strictness { Strict, Lenient };  // Lenient: a value whose schema is not supported may be any bare text
+// bare_text: what a string may be there.
+Result<std::vector<ToolParameter>> read_tool_parameters(Rules& rules, const json::Object& schema, ExprId bare_text,
+                                                        Strictness strictness);
 
 }  // namespace rondo::grammar

@@ -24,13 +24,13 @@ Taken read_text(const std::shared_ptr<const grammar::Grammar>& compiled, std::st
 }
 
 bool takes(const grammar::Source& source, std::string_view text) {
-  const auto compiled = grammar::compile(source);
+  const auto compiled = grammar::compile(source, *byte_vocabulary());
   CHECK(compiled.has_value());
   return read_text(*compiled, text) == Taken::Whole;
 }
 
 std::string refusal_of(const grammar::Source& source) {
-  const auto compiled = grammar::compile(source);
+  const auto compiled = grammar::compile(source, *byte_vocabulary());
   return compiled ? "" : compiled.error().message;
 }
 

@@ -14,7 +14,7 @@ bool has_bit(const std::vector<std::uint32_t>& mask, int token) {
 }
 
 TEST(Automaton, NestingIsBoundedAndEveryBoundedTextCanStillEnd) {
-  const auto compiled = *grammar::compile(Source::json_object());
+  const auto compiled = *grammar::compile(Source::json_object(), *byte_vocabulary());
   grammar::Matcher matcher(compiled, byte_vocabulary());
   matcher.reserve(0, grammar::Matcher::Start::Here);
   std::vector<std::uint32_t> mask(8);
@@ -37,7 +37,7 @@ TEST(Automaton, NestingIsBoundedAndEveryBoundedTextCanStillEnd) {
 }
 
 TEST(Automaton, WhiteSpaceCannotGoOnForEver) {
-  const auto compiled = *grammar::compile(Source::json_object());
+  const auto compiled = *grammar::compile(Source::json_object(), *byte_vocabulary());
   for (const char* start : {"{", "{\"a\":", "{\"a\":1,", "{\"a\":[", "{\"a\":[1,", "{\"a\":1", "{\"a\":{}"}) {
     for (const char space : {' ', '\n', '\t', '\r'}) {
       std::string text = start;
@@ -54,7 +54,7 @@ TEST(Automaton, WhiteSpaceCannotGoOnForEver) {
 }
 
 TEST(Automaton, AfterAThoughtUpToTwoLineEndsMayComeFirst) {
-  const auto compiled = *grammar::compile(Source::regex("ab"));
+  const auto compiled = *grammar::compile(Source::regex("ab"), *byte_vocabulary());
   const auto taken = [&](grammar::Matcher::Start start, std::string_view text) {
     grammar::Matcher matcher(compiled, byte_vocabulary());
     matcher.reserve(0, start);
@@ -70,10 +70,10 @@ TEST(Automaton, AfterAThoughtUpToTwoLineEndsMayComeFirst) {
 
 TEST(GrammarCache, KeepsWhatWasCompiledAndLetsTheLongestUnusedGo) {
   const std::size_t one = [] {
-    grammar::GrammarCache probe;
+    grammar::GrammarCache probe(byte_vocabulary());
     return (*probe.get(Source::regex("[a-z]{30}1")))->num_bytes();
   }();
-  grammar::GrammarCache cache(one * 5 / 2);
+  grammar::GrammarCache cache(byte_vocabulary(), one * 5 / 2);
   const auto a = *cache.get(Source::regex("[a-z]{30}1"));
   EXPECT_EQ(*cache.get(Source::regex("[a-z]{30}1")), a);
   EXPECT_EQ(cache.num_compiled(), 1u);

@@ -50,7 +50,7 @@ std::string walk(const std::shared_ptr<const grammar::Grammar>& compiled,
 }
 
 json::Object answer(const json::Object& question, const std::shared_ptr<const grammar::Vocabulary>& vocabulary) {
-  const auto compiled = grammar::compile(grammar::Source::json_schema(question.at("schema")));
+  const auto compiled = grammar::compile(grammar::Source::json_schema(question.at("schema")), *vocabulary);
   if (!compiled) return {{"error", compiled.error().message}};
   json::Array taken, walks;
   for (const json::Value& text : question.at("texts").as_array()) {

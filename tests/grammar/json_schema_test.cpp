@@ -117,7 +117,7 @@ TEST(JsonSchema, NumbersInBounds) {
        {std::pair{0, 0}, {0, 9}, {7, 123}, {-5, 5}, {-123, -7}, {99, 1001}, {-1, 0}, {100, 200}}) {
     const Source source = schema("{\"type\":\"integer\",\"minimum\":" + std::to_string(low) +
                                  ",\"maximum\":" + std::to_string(high) + "}");
-    const auto compiled = *grammar::compile(source);
+    const auto compiled = *grammar::compile(source, *byte_vocabulary());
     for (int n = -1100; n <= 1100; ++n) {
       ASSERT_EQ(read_text(compiled, std::to_string(n)) == Taken::Whole, low <= n && n <= high)
           << low << " " << high << " " << n;

@@ -37,6 +37,12 @@ std::vector<Source> sources() {
       Source::regex("(\\w+ ?){1,12}\\n?"),
       Source::ebnf("root ::= \"(\" root \")\" root | [^()]{0,6}"),
       Source::ebnf("root ::= (word | word \"s\" | [a-z]+) (\" \" root)?\nword ::= [a-z] word | [a-z]"),
+      Source::tool_calls(
+          {{"add",
+            {{"properties", {{"a", {{"type", "integer"}}}, {"note", {{"type", "string"}}}}}, {"required", {"a"}}},
+            false},
+           {"now", {}, true}},
+          grammar::Calls::TextThenSeveral),
       Source::choice({"yes", "no", "not at all", "nothing"}),
   };
 }
@@ -64,7 +70,7 @@ std::vector<std::int32_t> tokens_in(const std::vector<std::uint32_t>& mask) {
 
 // Walks at random through a grammar; longer tokens are preferred, to get far. Returns how often the masks differed.
 int walk(const Source& source, std::uint64_t seed, int steps, bool planted) {
-  const auto compiled = *grammar::compile(source);
+  const auto compiled = *grammar::compile(source, *bundled());
   Matcher matcher(compiled, bundled());
   matcher.reserve(3, Matcher::Start::Here);
   std::vector<std::int32_t> text;
@@ -109,7 +115,7 @@ TEST(Mask, APlantedBitIsSeen) { EXPECT_EQ(walk(sources()[0], 0, 1, true), 1); }
 // What is allowed after drafts does not depend on which of the tokens before were drafts, or on drafts thrown away.
 TEST(Mask, DoesNotDependOnWhatWasDrafted) {
   for (const Source& source : sources()) {
-    const auto compiled = *grammar::compile(source);
+    const auto compiled = *grammar::compile(source, *bundled());
     Matcher drafted(compiled, bundled()), plain(compiled, bundled());
     drafted.reserve(4, Matcher::Start::Here);
     plain.reserve(0, Matcher::Start::Here);
@@ -138,7 +144,7 @@ TEST(Mask, DoesNotDependOnWhatWasDrafted) {
 }
 
 TEST(Mask, ATokenOutsideTheGrammarOrTheVocabularyEndsInAPlaceWithNoTokens) {
-  const auto compiled = *grammar::compile(Source::json_object());
+  const auto compiled = *grammar::compile(Source::json_object(), *bundled());
   Matcher matcher(compiled, bundled());
   matcher.reserve(2, Matcher::Start::Here);
   std::vector<std::uint32_t> mask(bundled()->mask_words());
@@ -155,7 +161,7 @@ TEST(Mask, ATokenOutsideTheGrammarOrTheVocabularyEndsInAPlaceWithNoTokens) {
 }
 
 TEST(Mask, AddedTokensAreNotTheTextTheyAreSpelledWith) {
-  const auto compiled = *grammar::compile(Source::regex("(.|\\n)*"));
+  const auto compiled = *grammar::compile(Source::regex("(.|\\n)*"), *bundled());
   Matcher matcher(compiled, bundled());
   matcher.reserve(0, Matcher::Start::Here);
   std::vector<std::uint32_t> mask(bundled()->mask_words());

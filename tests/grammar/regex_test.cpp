@@ -111,7 +111,7 @@ int count_differences(std::string_view planted) {
   const std::vector<std::string> texts = small_texts();
   int differences = 0;
   for (const std::string& pattern : small_patterns()) {
-    const auto compiled = grammar::compile(Source::regex(pattern + std::string(planted)));
+    const auto compiled = grammar::compile(Source::regex(pattern + std::string(planted)), *byte_vocabulary());
     const std::regex standard(pattern);
     for (const std::string& text : texts) {
       differences += (read_text(*compiled, text) == Taken::Whole) != std::regex_match(text, standard) ? 1 : 0;
