@@ -112,9 +112,7 @@ void read_output_config(RequestFields& fields, const ServedModel& model, ChatReq
                     *effort),
         ErrorCode::Unsupported);
   }
-  if (config.find("format") != nullptr) {
-    config.refuse("format", "output_config.format is not supported yet", ErrorCode::Unsupported);
-  }
+  chat.structure = read_output_format(config);
   config.refuse_unread();
   if (config.refusal()) fields.refuse(*config.refusal());
 }

@@ -111,6 +111,7 @@ ApiResult<CompletionsRequest> parse_completions(std::string_view body, const Ser
   read_stop(fields, "stop", request);
   read_stream_options(fields, request);
   request.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  request.structure = read_structure(fields);
   refuse_the_rest(fields);
   if (fields.refusal()) return refusal(*fields.refusal());
   return request;
@@ -125,9 +126,16 @@ ApiResult<PreparedReply> prepare_completions(std::string_view body, const Served
   for (std::vector<std::int32_t>& prompt : parsed->prompts) {
     ApiResult<Request> request = to_request(*parsed, std::move(prompt), model, "prompt");
     if (!request) return refusal(std::move(request).error());
+    std::shared_ptr<const grammar::Grammar> form;
+    if (parsed->structure) {
+      const auto compiled = compile_structure(*parsed->structure, model, *request, false);
+      if (!compiled) return refusal(compiled.error());
+      form = *compiled;
+    }
     for (int i = 0; i < parsed->num_choices; ++i) {
       request->draw.seed = choice_seed(parsed->seed, i);
       reply.requests.push_back(*request);
+      if (form != nullptr) reply.requests.back().rule = make_grammar_rule(form, model, *request, false);
     }
   }
   CompletionsFacts facts;

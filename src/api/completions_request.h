@@ -5,18 +5,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/reply_writer.h"
+#include "api/structure.h"
 #include "base/json.h"
 
 namespace rondo {
 
 struct CompletionsRequest : ReplySettings {
   std::vector<std::vector<std::int32_t>> prompts;
-  std::vector<std::string> echoes;  // with echo: what each prompt's choices begin with; else empty
+  std::optional<Structure> structure;  // the form its text must have
+  std::vector<std::string> echoes;     // with echo: what each prompt's choices begin with; else empty
 };
 
 ApiResult<CompletionsRequest> parse_completions(std::string_view body, const ServedModel& model,

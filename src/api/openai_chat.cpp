@@ -23,11 +23,6 @@ bool chooses_no_function(const json::Value& value) { return is_text(value, "none
 bool is_text_only(const json::Value& value) {
   return value.is_array() && value.get_array().size() == 1 && is_text(value.get_array()[0], "text");
 }
-bool is_plain_text_format(const json::Value& value) {
-  if (!value.is_object() || value.get_object().size() != 1) return false;
-  const json::Value* type = value.get_object().if_contains("type");
-  return type != nullptr && is_text(*type, "text");
-}
 
 // What the public API defines and this server does not do: refused by name unless the value asks for nothing.
 struct RefusedField {
@@ -38,7 +33,6 @@ struct RefusedField {
 constexpr RefusedField kRefusedFields[] = {
     {"functions", is_empty_array, "functions are not supported: use tools"},
     {"function_call", chooses_no_function, "function_call is not supported: use tool_choice"},
-    {"response_format", is_plain_text_format, "response_format is not supported yet, except {\"type\":\"text\"}"},
     {"repetition_penalty", is_one, "repetition_penalty is not supported, except 1"},
     {"verbosity", is_medium, "verbosity is not supported, except \"medium\""},
     {"modalities", is_text_only, "modalities are not supported, except [\"text\"]"},
@@ -125,10 +119,13 @@ void read_max_tokens(RequestFields& fields, ChatRequest& chat) {
 }
 
 // A choice's own: a rule moves with its reply.
-std::shared_ptr<TokenRule> make_rule(const PreparedChat& prepared, const ServedModel& model) {
-  if (!prepared.chat.thinking_budget || !prepared.thinking) return nullptr;
+std::shared_ptr<TokenRule> make_rule(const PreparedChat& prepared, const Request& request,
+                                     const std::shared_ptr<const grammar::Grammar>& form, const ServedModel& model) {
+  std::shared_ptr<TokenRule> rule;
+  if (form != nullptr) rule = make_grammar_rule(form, model, request, prepared.thinking);
+  if (!prepared.chat.thinking_budget || !prepared.thinking) return rule;
   return std::make_shared<ThinkingBudget>(*prepared.chat.thinking_budget, model.think_closing, *model.think_end_id,
-                                          nullptr);
+                                          std::move(rule));
 }
 
 }  // namespace
@@ -151,6 +148,7 @@ ApiResult<ChatRequest> parse_chat(std::string_view body, const ServedModel& mode
   read_stop(fields, "stop", chat);
   read_stream_options(fields, chat);
   chat.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  chat.structure = read_structure(fields);
   check_labels(fields);
   refuse_what_is_not_supported(fields);
   fields.refuse_unread();
@@ -186,12 +184,6 @@ void show_tools(RequestFields& fields, const ServedModel& model, const ToolUse& 
     fields.refuse("tools", "tools are not supported: this model's template does not show them to it",
                   ErrorCode::Unsupported);
   }
-  if (use.choice == ToolChoice::Required) {
-    fields.refuse("tool_choice", "tool_choice can only be auto or none yet", ErrorCode::Unsupported);
-  }
-  if (use.choice == ToolChoice::Auto && !use.parallel) {
-    fields.refuse("parallel_tool_calls", "parallel_tool_calls can only be true yet", ErrorCode::Unsupported);
-  }
   variables["tools"] = use.declared;
 }
 
@@ -221,11 +213,17 @@ ApiResult<PreparedChat> prepare_requests(ChatRequest chat, const ServedModel& mo
   if (!chat.tools.declared.empty() && chat.tools.choice == ToolChoice::None && model.tool_call_id) {
     request->draw.bias.push_back({*model.tool_call_id, -std::numeric_limits<float>::infinity()});
   }
+  std::shared_ptr<const grammar::Grammar> form;
+  if (const auto structure = with_tools(chat.structure, chat.tools)) {
+    const auto compiled = compile_structure(*structure, model, *request, prepared.thinking);
+    if (!compiled) return refusal(compiled.error());
+    form = *compiled;
+  }
   prepared.chat = std::move(chat);
   for (int i = 0; i < prepared.chat.num_choices; ++i) {
     Request& choice = prepared.requests.emplace_back(*request);
     choice.draw.seed = choice_seed(prepared.chat.seed, i);
-    choice.rule = make_rule(prepared, model);
+    choice.rule = make_rule(prepared, choice, form, model);
   }
   return prepared;
 }

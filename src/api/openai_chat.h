@@ -14,6 +14,7 @@
 #include "api/prompt_builder.h"
 #include "api/reply_settings.h"
 #include "api/served_model.h"
+#include "api/structure.h"
 #include "base/json.h"
 #include "engine/request.h"
 
@@ -23,6 +24,7 @@ struct ChatRequest : ReplySettings {
   json::Object variables;   // of the chat template: messages, tools, add_generation_prompt, chat_template_kwargs
   std::string begun_reply;  // text that the reply continues; empty = it begins afresh
   ToolUse tools;
+  std::optional<Structure> structure;  // the form its text must have
   std::optional<int> thinking_budget;  // tokens of a thought that the prompt opens
 };
 

@@ -85,10 +85,7 @@ class ToolsReader {
       read.parameters = *parameters;
       shown["parameters"] = *parameters;
     }
-    if (fields.boolean("strict").value_or(false)) {
-      fields.refuse("strict", fmt::format("{} is not supported yet, except false", fields.path_of("strict")),
-                    ErrorCode::Unsupported);
-    }
+    read.strict = fields.boolean("strict").value_or(false);
     fields.refuse_unread();
     if (fields.refusal()) return tool.refuse(*fields.refusal());
     use_.declared.push_back({{"type", "function"}, {"function", std::move(shown)}});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,10 @@
 #include "device/memory.h"
 
 namespace rondo {
+
+namespace grammar {
+class GrammarCache;
+}
 
 struct ServedModel {
   std::string name;
@@ -26,7 +31,9 @@ struct ServedModel {
   std::vector<std::int32_t> think_closing;   // what a thought is ended with, think_end_id last; empty without it
   // The variables of a chat that the template reads; the others it cannot honour.
   bool reads_tools = false, reads_enable_thinking = false, reads_reasoning_effort = false;
-  std::int64_t created = 0;  // seconds since 1970
+  std::int64_t created = 0;                         // seconds since 1970
+  std::shared_ptr<grammar::GrammarCache> grammars;  // null: replies cannot be held to a form, and why
+  std::string why_no_grammars = "this server was started without structured output";
 };
 
 }  // namespace rondo

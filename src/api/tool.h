@@ -11,6 +11,7 @@ namespace rondo {
 struct Tool {
   std::string name;
   json::Object parameters;  // the JSON schema of its arguments; {} = any
+  bool strict = false;      // refuse what of the schema cannot be kept to, instead of leaving it to the model
 };
 
 }  // namespace rondo

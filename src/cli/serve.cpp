@@ -17,6 +17,7 @@
 #include "cli/config_file.h"
 #include "cli/flags.h"
 #include "cli/load.h"
+#include "grammar/grammar.h"
 #include "server/server.h"
 
 namespace rondo {
@@ -82,10 +83,26 @@ void take_all_the_files_there_are() {
   ::setrlimit(RLIMIT_NOFILE, &files);  // where this fails, fewer clients are accepted at a time, and that is logged
 }
 
-void say_ready(LogFormat format, const Loaded& loaded, const ServedModel& model, const std::string& url) {
+// What replies in a given form take, in words.
+std::string add_structured_output(const Loaded& loaded, ServedModel& model) {
+  auto vocabulary = grammar::Vocabulary::create(*loaded.tokenizer, model.vocab_size);
+  if (!vocabulary) {
+    model.why_no_grammars = vocabulary.error().message;
+    return "No structured output: " + model.why_no_grammars;
+  }
+  constexpr std::size_t kCacheBytes = 64 << 20;
+  constexpr double kMiB = 1 << 20;
+  model.grammars = std::make_shared<grammar::GrammarCache>(*vocabulary, kCacheBytes);
+  return fmt::format("Structured output: the vocabulary sorted in {:.1f} MiB, grammars kept in up to {:.0f} MiB.",
+                     static_cast<double>((*vocabulary)->num_bytes()) / kMiB, static_cast<double>(kCacheBytes) / kMiB);
+}
+
+void say_ready(LogFormat format, const Loaded& loaded, const ServedModel& model, const std::string& forms,
+               const std::string& url) {
   std::string plan = loaded.model->plan().to_string();
   while (plan.ends_with('\n')) plan.pop_back();
   say(format, plan);
+  say(format, forms);
   if (!loaded.checkpoint->has_mtp()) say(format, "No draft head in this checkpoint: served undrafted.");
   say(format, fmt::format("Serving {} at {} ({}, {} threads, context {} tokens)", model.name, url, model.arithmetic,
                           loaded.pool->num_threads(), model.context_tokens));
@@ -122,9 +139,10 @@ Result<void> serve(ServeOptions options) {
   ServedModel model = loaded->served();
   model.aliases = options.aliases;
   model.max_tokens = std::min(options.max_tokens, model.context_tokens);
+  const std::string forms = add_structured_output(*loaded, model);
   std::jthread engine_thread([&] { loaded->engine->run(stop_engine.get_token()); });
   server->open(model, *loaded->engine, *prompts);
-  say_ready(format, *loaded, model, server->url());
+  say_ready(format, *loaded, model, forms, server->url());
   io_thread.join();
   stop_engine.request_stop();
   engine_thread.join();
