@@ -67,7 +67,7 @@ FORMS = {
 class Structured(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server, cls.url = served.start(PROGRAM, MODEL)
+        cls.server, cls.url = served.start(PROGRAM, MODEL, "--unpriced")  # drafts whatever they cost
         cls.client = openai.OpenAI(base_url=cls.url + "/v1", api_key="none", max_retries=0, timeout=120)
 
     @classmethod
