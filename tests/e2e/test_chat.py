@@ -24,6 +24,7 @@ TOOLS = [{"type": "function", "function": {
     "name": "get_weather", "description": "Get the weather of a city",
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}, "unit": {"type": "string"}},
                    "required": ["city"]}}}]
+NAMED = {"type": "function", "function": {"name": "get_weather"}}
 THINK = {"chat_template_kwargs": {"enable_thinking": True}}
 
 
@@ -121,6 +122,10 @@ KINDS = {
     "tool call": {"messages": WEATHER, "tools": TOOLS, "max_tokens": 80},
     "no tool": {"messages": WEATHER, "tools": TOOLS, "tool_choice": "none"},
     "cut call": {"messages": WEATHER, "tools": TOOLS, "max_tokens": 14},
+    "required": {"tools": TOOLS, "tool_choice": "required", "max_tokens": 80},
+    "by name, seeded": {"tools": TOOLS, "tool_choice": NAMED, "max_tokens": 80, "temperature": 1, "seed": 8, "n": 2},
+    "required after a thought": {"tools": TOOLS, "tool_choice": "required", "max_tokens": 120, "thinking_budget": 12, **THINK},
+    "one at a time": {"messages": WEATHER, "tools": TOOLS, "parallel_tool_calls": False, "max_tokens": 80},
     "thought": {"max_tokens": 60, **THINK},
     "cut thought": {"max_tokens": 6, **THINK},
     "bounded thought": {"max_tokens": 40, "thinking_budget": 5, **THINK},
@@ -185,6 +190,30 @@ class Tools(Server):
             model="rondo-demo", tools=TOOLS, temperature=0, max_tokens=20, messages=[
                 *WEATHER, message,
                 {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": "{\"temperature\": 21}"}])
+
+    def test_a_required_call_comes_though_nobody_would_call(self):
+        for fields in ({"tool_choice": "required"}, {"tool_choice": NAMED},
+                       {"tool_choice": "required", "thinking_budget": 8, "max_tokens": 160, **THINK},
+                       {"tool_choice": NAMED, "temperature": 1.5, "seed": 6}):
+            with self.subTest(fields):
+                choice = self.streamed(**{"tools": TOOLS, "max_tokens": 120} | fields)["choices"][0]
+                self.assertEqual(choice["finish_reason"], "tool_calls", choice)
+                self.assertFalse(choice["message"].get("content"))
+                for call in choice["message"]["tool_calls"]:
+                    self.assertEqual(call["function"]["name"], "get_weather")
+                    arguments = json.loads(call["function"]["arguments"])
+                    self.assertIn("city", arguments)
+                    self.assertLessEqual(arguments.keys(), {"city", "unit"})
+                if fields["tool_choice"] == NAMED:
+                    self.assertEqual(len(choice["message"]["tool_calls"]), 1)
+
+    def test_strict_arguments_keep_to_their_schema(self):
+        tools = copy.deepcopy(TOOLS)
+        tools[0]["function"]["strict"] = True
+        tools[0]["function"]["parameters"]["properties"]["city"] = {"type": "string", "enum": ["Rome", "Oslo"]}
+        tools[0]["function"]["parameters"]["additionalProperties"] = False
+        choice = self.whole(messages=WEATHER, tools=tools, tool_choice="required", max_tokens=80)["choices"][0]
+        self.assertIn(json.loads(choice["message"]["tool_calls"][0]["function"]["arguments"])["city"], ("Rome", "Oslo"))
 
     def test_arguments_are_typed_by_the_schema(self):
         for kind, expected in (("string", "Paris"), ("integer", "Paris")):
