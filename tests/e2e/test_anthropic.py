@@ -142,6 +142,32 @@ class Messages(unittest.TestCase):
         self.assertEqual(answer.stop_reason, "end_turn")
         self.assertIn("21 degrees", answer.content[0].text)
 
+    def test_tool_choice_is_kept_to(self):
+        tools = [WEATHER, WORD]
+        for choice, names in (({"type": "any"}, {"get_weather", "define_word"}), ({"type": "tool", "name": "define_word"}, {"define_word"}),
+                              ({"type": "any", "disable_parallel_tool_use": True}, {"get_weather", "define_word"})):
+            for thinking in ({"type": "disabled"}, THINK):
+                with self.subTest(choice=choice, thinking=thinking):
+                    message = self.create(tools=tools, tool_choice=choice, thinking=thinking, temperature=1.3, seed=4)
+                    self.assertEqual(message.stop_reason, "tool_use")
+                    calls = [block for block in message.content if block.type == "tool_use"]
+                    self.assertEqual({call.name for call in calls} - names, set())
+                    self.assertEqual([block.type for block in message.content if block.type == "text"], [])
+                    if "disable_parallel_tool_use" in choice or choice["type"] == "tool":
+                        self.assertEqual(len(calls), 1)
+                    for call in calls:
+                        self.assertEqual(list(call.input), ["city" if call.name == "get_weather" else "word"])
+        none = self.create(messages=ASK_WEATHER, tools=tools, tool_choice={"type": "none"})
+        self.assertNotIn("tool_use", [block.type for block in none.content])
+
+    def test_an_output_format_is_kept_to(self):
+        schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"], "additionalProperties": False}
+        form = {"format": {"type": "json_schema", "schema": schema}}
+        for thinking in ({"type": "disabled"}, THINK):
+            message = self.create(output_config=form, thinking=thinking, temperature=1.2, seed=2, max_tokens=200)
+            self.assertEqual(message.stop_reason, "end_turn")
+            self.assertIsInstance(json.loads(message.content[-1].text)["sum"], int)
+
     def test_the_clients_own_stream_makes_the_whole_message(self):
         for fields in ({}, {"messages": ASK_WEATHER, "tools": [WEATHER]}, {"thinking": THINK},
                        {"messages": ASK_WEATHER, "tools": [WORD, WEATHER], "thinking": THINK}):
@@ -241,6 +267,8 @@ class Messages(unittest.TestCase):
         {"thinking": {"type": "enabled", "budget_tokens": 3}},
         {"thinking": {"type": "adaptive"}, "max_tokens": 4},
         {"stop_sequences": ["= 6", "zzz"], "system": "Be brief."},
+        {"tools": [WEATHER, WORD], "tool_choice": {"type": "any"}, "temperature": 1.3, "seed": 4},
+        {"output_config": {"format": {"type": "json_schema", "schema": {"enum": ["yes", "no", 5]}}}, "thinking": THINK},
     )
 
     def outcome(self, **fields):
@@ -251,7 +279,7 @@ class Messages(unittest.TestCase):
         alone = [self.outcome(**case) for case in self.CASES]
         for draft in ({"draft": False}, {"draft_depth": 1}, {"draft_depth": 8}):
             self.assertEqual([self.outcome(**case, **draft) for case in self.CASES], alone, draft)
-        with concurrent.futures.ThreadPoolExecutor(14) as pool:
+        with concurrent.futures.ThreadPoolExecutor(18) as pool:
             together = [pool.submit(self.outcome, **case) for _ in range(2) for case in self.CASES]
             for i, reply in enumerate(together):
                 self.assertEqual(reply.result(), alone[i % len(alone)])
