@@ -1,6 +1,7 @@
 #include "base/thread_pool.h"
 
 #include <algorithm>
+#include <utility>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -62,7 +63,11 @@ void ThreadPool::claim_parts(std::uint32_t round) {
   std::uint64_t board = board_.load(std::memory_order_acquire);
   while (round_of(board) == round && next_of(board) < parts_of(board)) {
     if (!board_.compare_exchange_weak(board, board + 1, std::memory_order_acq_rel)) continue;
-    (*work_)(next_of(board));
+    try {
+      (*work_)(next_of(board));
+    } catch (...) {
+      if (!failed_.exchange(true, std::memory_order_relaxed)) failure_ = std::current_exception();
+    }
     finished_.fetch_add(1, std::memory_order_release);
     board = board_.load(std::memory_order_acquire);
   }
@@ -84,6 +89,7 @@ void ThreadPool::run(int parts, FunctionRef<void(int)> work) {
       std::this_thread::yield();
     }
   }
+  if (failed_.exchange(false, std::memory_order_relaxed)) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void ThreadPool::split(int n, int grain, FunctionRef<void(int, int)> work) {

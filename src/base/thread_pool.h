@@ -3,11 +3,13 @@
 // run(parts, work) calls work(0) .. work(parts - 1), each exactly once, and returns when all have finished. parts <=
 // num_threads(). A part goes to whichever thread claims it first, so a thread the system has put aside delays nobody
 // but the part it has begun. Workers spin for a bounded time between calls and then sleep, so an idle server burns
-// nothing. run() allocates nothing. One caller at a time; work must not throw and must not call run().
+// nothing. run() allocates nothing. One caller at a time; work must not call run(). When
+// parts throw, the others still run, and run() throws what the first of them did.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <thread>
 #include <type_traits>
@@ -55,7 +57,9 @@ class ThreadPool {
   // round << 32 | parts << 16 | next part to claim: one word, so that a late worker can never claim a part of another
   // round.
   std::atomic<std::uint64_t> board_{0};
-  std::atomic<int> finished_{0};                  // parts of this round
+  std::atomic<int> finished_{0};  // parts of this round
+  std::atomic<bool> failed_{false};
+  std::exception_ptr failure_;                    // of who set failed_
   const FunctionRef<void(int)>* work_ = nullptr;  // read only by who has claimed a part of the round it belongs to
   std::vector<std::jthread> workers_;
 };

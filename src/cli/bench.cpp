@@ -342,6 +342,7 @@ void fill_in_defaults(BenchOptions& options) {
     if (!options.quick) options.streams = options.is_synthetic() ? std::vector{1, 2, 4} : std::vector{1, 2, 4, 8, 16};
   }
   options.load.num_streams = *std::max_element(options.streams.begin(), options.streams.end());
+  options.load.prompt_cache_mib = 0;  // every run reads its prompts itself
   if (options.is_synthetic() && !options.load.context_tokens) options.load.context_tokens = kSyntheticContext;
 }
 

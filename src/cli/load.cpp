@@ -1,6 +1,7 @@
 #include "cli/load.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -53,6 +54,26 @@ ModelOptions model_options(const LoadOptions& options, const WeightSource& sourc
   out.has_head = options.drafts;
   if (tokenizer != nullptr) out.draft_extra = tokenizer->added_ids();
   return out;
+}
+
+Result<void> fit_prompt_cache(const LoadOptions& options, const WeightSource& source, ThreadPool& pool,
+                              ModelOptions& out) {
+  constexpr std::uint64_t kMib = 1 << 20;
+  if (options.prompt_cache_mib) {
+    const auto fitted = fit_cache(source, pool, static_cast<std::uint64_t>(*options.prompt_cache_mib) * kMib, out);
+    if (!fitted) return failure(fitted.error().code, "--prompt-cache-mib: " + fitted.error().message);
+    return {};
+  }
+  ModelOptions one = out, none = out;
+  one.cache_states = 1;
+  none.cache_states = one.cache_blocks = none.cache_blocks = 0;
+  const std::uint64_t state =
+      plan_memory(source, pool, one).reserved_bytes() - plan_memory(source, pool, none).reserved_bytes();
+  const auto machine =
+      static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto wanted = 2 * kCacheStatesPerStream * static_cast<std::uint64_t>(out.max_streams) * state;
+  if (!fit_cache(source, pool, std::min(wanted, machine / 8), out)) out.cache_states = out.cache_blocks = 0;
+  return {};
 }
 
 std::vector<std::int32_t> timing_text(const Tokenizer* tokenizer, int vocab_size, int num_ids) {
@@ -112,13 +133,14 @@ Result<Loaded> load(const LoadOptions& options) {
     loaded.chat_template = std::make_unique<ChatTemplate>(std::move(chat_template));
   }
   loaded.pool = std::make_unique<ThreadPool>(options.num_threads.value_or(num_physical_threads()));
+  ModelOptions shape = model_options(options, *loaded.checkpoint, loaded.tokenizer.get());
+  TRY_VOID(fit_prompt_cache(options, *loaded.checkpoint, *loaded.pool, shape));
   {
     ProgressLine progress;
-    TRY(loaded.model,
-        load_model(*loaded.checkpoint, *loaded.pool, model_options(options, *loaded.checkpoint, loaded.tokenizer.get()),
-                   [&](const std::string& what, std::uint64_t done, std::uint64_t total) {
-                     progress.show(what, done, total);
-                   }));
+    TRY(loaded.model, load_model(*loaded.checkpoint, *loaded.pool, shape,
+                                 [&](const std::string& what, std::uint64_t done, std::uint64_t total) {
+                                   progress.show(what, done, total);
+                                 }));
   }
   loaded.load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   if (loaded.model->facts().has_head && options.priced) {
@@ -128,8 +150,9 @@ Result<Loaded> load(const LoadOptions& options) {
     loaded.timing_ms =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count() - loaded.load_ms;
   }
-  loaded.engine = std::make_unique<Engine>(*loaded.model, loaded.tokenizer.get(), loaded.costs, *loaded.clock,
-                                           EngineOptions{.max_queued = options.max_queued});
+  loaded.engine =
+      std::make_unique<Engine>(*loaded.model, loaded.tokenizer.get(), loaded.costs, *loaded.clock,
+                               EngineOptions{.max_queued = options.max_queued, .stall_ms = options.stall_ms});
   return loaded;
 }
 

@@ -21,6 +21,7 @@ namespace rondo {
 inline constexpr int kDefaultContextTokens = 8192;
 inline constexpr int kDefaultStreams = 16;
 inline constexpr int kDefaultDepth = 8;
+inline constexpr int kCacheStatesPerStream = 4;  // and as many bytes in KV blocks
 inline constexpr double kTimingBudgetMs = 5000;
 
 struct LoadOptions {
@@ -30,6 +31,8 @@ struct LoadOptions {
   std::optional<int> context_tokens;  // nullopt: the model's own, at most kDefaultContextTokens
   int num_streams = kDefaultStreams;
   int max_queued = 256;
+  double stall_ms = 100;
+  std::optional<int> prompt_cache_mib;  // nullopt: kCacheStatesPerStream, at most an eighth of the machine's memory
   bool drafts = true;
   int max_depth = kDefaultDepth;
   bool priced = true;  // false: costs are not timed, drafts go by the unpriced rule
@@ -55,6 +58,9 @@ struct Loaded {
 Result<Loaded> load(const LoadOptions& options);
 
 Result<std::string> model_folder(const LoadOptions& options);  // the one named, else the bundled one
+// Sets the prefix cache's part of `out` as the options say; InvalidArgument, naming the flag, when it is too small.
+Result<void> fit_prompt_cache(const LoadOptions& options, const WeightSource& source, ThreadPool& pool,
+                              ModelOptions& out);
 ModelOptions model_options(const LoadOptions& options, const WeightSource& source, const Tokenizer* tokenizer);
 // Ids of a small built-in text (seeded ids without a tokenizer), as many as asked for: what costs are timed on.
 std::vector<std::int32_t> timing_text(const Tokenizer* tokenizer, int vocab_size, int num_ids);

@@ -134,6 +134,7 @@ int run_command(int argc, char** argv) {
   add_run_flags(app, options);
   if (const auto status = parse_flags(app, argc, argv)) return *status;
   options.load.num_streams = 1;
+  options.load.prompt_cache_mib = 0;  // one prompt has nobody to share with
   if (options.raw) options.load.chat_template = LoadOptions::Template::NotNeeded;
   const Result<void> done = run_prompt(options);
   return done ? 0 : fail_with("rondo run", done.error());

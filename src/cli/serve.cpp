@@ -54,6 +54,15 @@ void add_serve_flags(CLI::App& app, ServeOptions& options) {
   app.add_option("--queue", options.load.max_queued, "requests that may wait; one more is refused with 429")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
+  app.add_option("--stall-ms", options.load.stall_ms,
+                 "milliseconds by which a prompt being read may hold up replies under way, between two rounds")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
+  app.add_option("--prompt-cache-mib", options.load.prompt_cache_mib,
+                 fmt::format("MiB for states of prompts and the KV blocks with them; 0 = none (default: {} states a "
+                             "stream, at most an eighth of the machine's memory)",
+                             kCacheStatesPerStream))
+      ->check(CLI::Range(0, 1 << 30));
   app.add_option("--alias", options.aliases, "another model name to answer to; '*' = any; may be repeated")
       ->expected(1)
       ->take_all();

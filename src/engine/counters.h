@@ -16,6 +16,9 @@ struct RoundCounters {
   std::uint64_t prompt_tokens = 0, completion_tokens = 0;
   std::uint64_t drafted[kMaxDepth] = {};   // verified at that depth (0 = the first)
   std::uint64_t accepted[kMaxDepth] = {};  // of those, kept
+  std::uint64_t prefix_hits = 0;           // prompts of which a part was in the prefix cache,
+  std::uint64_t cached_tokens = 0;         // and how much: not among prompt_tokens, which were computed
+  std::uint64_t states_saved = 0;          // into the prefix cache
   double planned_ms = 0, real_ms = 0;      // of rounds
   double fill_ms = 0;                      // slices of prompts, between rounds
   // Rounds without prompt rows, where tokens a second mean something: their tokens, their time, that time once for each

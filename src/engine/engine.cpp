@@ -7,12 +7,14 @@
 #include "engine/inbox.h"
 #include "engine/round.h"
 #include "engine/scheduler.h"
+#include "engine/stall_bound.h"
 
 namespace rondo {
 
 namespace {
 
 constexpr std::chrono::milliseconds kIdleTurn{250};  // an idle loop still shows that it lives
+constexpr double kNewRound = 0.2;                    // weight of the newest round in how long one takes
 
 }  // namespace
 
@@ -23,14 +25,22 @@ struct Engine::State {
         facts(m.facts()),
         options(o),
         clock(c),
-        scheduler(facts, tokenizer),
+        scheduler(facts, tokenizer, {.least_shared_tokens = o.least_shared_tokens, .step_tokens = o.step_tokens}),
+        stall(o.stall_ms, facts.max_rows),
         round(m, std::move(costs), c, o.logged_rounds),
         board(c.now()) {}
 
   bool turn();
+  void take_in();
   void admit();
-  bool retire_finished(const RoundPlan& plan);  // whether there was any
-  int count_finished(const RoundPlan& plan);
+  void forget_gone();
+  void fill(RoundPlan& plan);
+  void run_round(RoundPlan& plan);
+  static void break_off(std::span<const RoundPlan::Rows> rows, const std::exception& error);
+  void save(Sequence& sequence, PrefixKind kind);
+  void retire(Sequence& sequence);
+  bool retire_finished();  // whether there was any
+  int count_finished();
   void publish(int num_finished = 0);
 
   Model& model;
@@ -39,6 +49,8 @@ struct Engine::State {
   const Clock& clock;
   Inbox inbox;
   Scheduler scheduler;
+  StallBound stall;
+  double round_ms = 0;  // moving average
   Round round;
   std::uint64_t ended_seen = 0;
   EndCounters ended;
@@ -98,6 +110,9 @@ EngineStatus Engine::status() const {
           .filling = view.latest.filling,
           .queued = view.latest.queued,
           .max_streams = s.facts.max_streams,
+          .blocks_kept = view.latest.blocks_kept,
+          .states_kept = view.latest.states_kept,
+          .num_states = s.facts.num_states,
           .blocks_held = view.latest.blocks_held,
           .num_blocks = s.facts.num_blocks,
           .requests = s.requests,
@@ -132,37 +147,135 @@ void Engine::run(std::stop_token stop) {
 
 bool Engine::State::turn() {
   heartbeat = clock.now().time_since_epoch().count();
+  take_in();
   admit();
-  RoundPlan& plan = scheduler.plan_round();
+  RoundPlan& plan = scheduler.plan_round(stall.rows(round.costs(), scheduler.mean_fill_context(), round_ms));
   publish();
   if (plan.empty()) return false;
-  if (!plan.slices.empty()) round.fill(plan);
-  if (!plan.windows.empty()) round.run(plan);
-  publish(count_finished(plan));  // before the ends: who sees a reply end finds it counted
-  if (retire_finished(plan)) publish();
+  if (!plan.slices.empty()) fill(plan);
+  if (!plan.windows.empty()) run_round(plan);
+  publish(count_finished());  // before the ends: who sees a reply end finds it counted
+  if (retire_finished()) publish();
   return true;
 }
 
-void Engine::State::admit() {
+void Engine::State::take_in() {
   for (InboxMessage& message : inbox.take()) {
     if (message.submission) {
       scheduler.enqueue(std::move(*message.submission));
-    } else {
-      const std::uint64_t ended_before = scheduler.num_ended();
-      if (const auto slot = scheduler.cancel(message.id)) model.release(*slot);
-      ended.cancelled += scheduler.num_ended() - ended_before;
+    } else if (Sequence* sequence = scheduler.find(message.id)) {
+      sequence->fail({ErrorCode::Cancelled, "the request was cancelled"});
+      save(*sequence, PrefixKind::Turn);
+      retire(*sequence);
+      ++ended.cancelled;
+    } else if (scheduler.cancel_waiting(message.id)) {
+      ++ended.cancelled;
     }
   }
-  scheduler.admit(clock.now());
+  scheduler.fail_expired(clock.now());
+  count_finished();
+  retire_finished();
+}
+
+void Engine::State::admit() {
+  while (const auto admitted = scheduler.admit_next(clock.now())) {
+    forget_gone();
+    if (!admitted->hit) continue;
+    const PrefixCache::Hit& hit = *admitted->hit;
+    Sequence& sequence = *admitted->sequence;
+    model.restore(sequence.slot(), hit.entry.place, hit.blocks, sequence.blocks());
+    ++round.counters().prefix_hits;
+    round.counters().cached_tokens += static_cast<std::uint64_t>(hit.tokens);
+  }
   open -= static_cast<int>(scheduler.num_ended() - std::exchange(ended_seen, scheduler.num_ended()));
 }
 
-int Engine::State::count_finished(const RoundPlan& plan) {
+// The states of entries that had to go: before anything is written to the blocks they kept.
+void Engine::State::forget_gone() {
+  for (const int place : scheduler.cache().forgotten()) model.forget(place);
+  scheduler.cache().forgotten_done();
+}
+
+void Engine::State::fill(RoundPlan& plan) {
+  int rows = 0;
+  for (const RoundPlan::Rows& each : plan.slices) rows += each.count;
+  const double context = scheduler.mean_fill_context();
+  try {
+    stall.see_fill(round.costs(), context, rows, round.fill(plan));
+  } catch (const std::exception& error) {
+    break_off(plan.slices, error);
+  }
+  for (const RoundPlan::Rows& each : plan.slices) {
+    if (each.sequence->is_finished()) continue;
+    if (const auto due = each.sequence->take_due_save()) save(*each.sequence, due->kind);
+  }
+  std::erase_if(plan.windows, [](const RoundPlan::Rows& each) { return each.sequence->is_finished(); });
+}
+
+void Engine::State::run_round(RoundPlan& plan) {
+  const double before_ms = round.counters().real_ms;
+  try {
+    round.run(plan);
+  } catch (const std::exception& error) {
+    break_off(plan.windows, error);
+  }
+  round_ms += kNewRound * (round.counters().real_ms - before_ms - round_ms);
+}
+
+// A failure of the model (a worker's exception, a lost device) ends those whose rows it was running, and nobody else:
+// what their slots hold is unknown, and nobody goes on from it.
+void Engine::State::break_off(std::span<const RoundPlan::Rows> rows, const std::exception& error) {
+  for (const RoundPlan::Rows& each : rows)
+    each.sequence->break_off({ErrorCode::Internal, std::string("the model failed: ") + error.what()});
+}
+
+// The sequence's state into the prefix cache, if it is worth a place there.
+void Engine::State::save(Sequence& sequence, PrefixKind kind) {
+  const auto ids = sequence.filled_ids();
+  if (!scheduler.caches() || !sequence.uses_cache()) return;
+  if (static_cast<int>(ids.size()) < options.least_shared_tokens) return;
+  if (facts.grid > 1 && kind == PrefixKind::Turn) return;  // generated rows have not the form that a prompt's have
+  PrefixCache& cache = scheduler.cache();
+  if (cache.has(ids, sequence.drafts())) return;
+  const auto place = cache.take_place(kind);
+  forget_gone();
+  if (!place) return;
+  const SavedState saved = model.save(sequence.slot(), *place);
+  CHECK(saved.tokens == static_cast<int>(ids.size()));
+  cache.put(*place, kind, ids, sequence.blocks(), saved.shared_tokens, saved.has_head, sequence.resumed_from());
+  ++round.counters().states_saved;
+  scheduler.reconsider();
+}
+
+void Engine::State::retire(Sequence& sequence) {
+  const int slot = sequence.slot();
+  scheduler.retire(&sequence);
+  model.release(slot);
+}
+
+bool Engine::State::retire_finished() {
+  bool any = false;
+  for (auto at = scheduler.running().begin(); at != scheduler.running().end();) {
+    Sequence& sequence = **at++;
+    if (!sequence.is_finished()) continue;
+    any = true;
+    if (!sequence.is_broken()) save(sequence, PrefixKind::Turn);
+    sequence.send_end(clock.now());
+    retire(sequence);
+  }
+  return any;
+}
+
+int Engine::State::count_finished() {
   int num_finished = 0;
-  for (const RoundPlan::Rows& rows : plan.windows) {
-    if (!rows.sequence->is_finished()) continue;
+  for (const auto& sequence : scheduler.running()) {
+    if (!sequence->is_finished()) continue;
     ++num_finished;
-    ++(rows.sequence->finish_reason() == FinishReason::Stop ? ended.stop : ended.length);
+    if (sequence->is_broken()) {
+      ++ended.failed;
+      continue;
+    }
+    ++(sequence->finish_reason() == FinishReason::Stop ? ended.stop : ended.length);
   }
   return num_finished;
 }
@@ -172,19 +285,10 @@ void Engine::State::publish(int num_finished) {
                               .filling = scheduler.num_filling(),
                               .queued = scheduler.num_waiting(),
                               .blocks_held = scheduler.num_blocks_held(),
+                              .blocks_kept = scheduler.num_blocks_kept(),
+                              .states_kept = scheduler.cache().num_entries(),
                               .ended = ended,
                               .work = round.counters()});
-}
-
-bool Engine::State::retire_finished(const RoundPlan& plan) {
-  bool any = false;
-  for (const RoundPlan::Rows& rows : plan.windows) {
-    if (!rows.sequence->is_finished()) continue;
-    any = true;
-    rows.sequence->send_end(clock.now());
-    if (const auto slot = scheduler.retire(rows.sequence)) model.release(*slot);
-  }
-  return any;
 }
 
 }  // namespace rondo

@@ -25,6 +25,9 @@ struct RoundCounters;
 struct EngineOptions {
   int max_queued = 256;    // requests waiting; one more is QueueFull
   int logged_rounds = 64;  // how far back the decision log reaches
+  double stall_ms = 100;   // a prompt being filled holds up whoever decodes no longer than this, between two rounds
+  int least_shared_tokens = 16;  // SchedulerOptions
+  int step_tokens = 512;
 };
 
 class Engine final : public RequestRunner {

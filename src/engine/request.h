@@ -36,6 +36,7 @@ struct Request {
   bool skip_special = true;               // leave special added tokens out of the text
   int max_draft_depth = 16;               // drafts of one window at most; 0 = no drafts, and the head is left alone
   bool use_prefix_cache = true;           // false: neither read nor write it
+  double deadline_ms = 0;                 // after its arrival: then it fails, waiting or running; 0 = none
   int num_top_logprobs = -1;              // -1 = no logprobs; else the chosen token's and this many of the likeliest
   std::shared_ptr<TokenRule> rule;        // null = any token
 };
@@ -45,10 +46,10 @@ enum class FinishReason { Stop, Length };  // an end token or stop string; max_t
 struct Usage {
   int prompt_tokens = 0;
   int completion_tokens = 0;
-  int cached_tokens = 0;
-  int rounds = 0;    // verify forwards this sequence took part in
-  int drafted = 0;   // drafts verified
-  int accepted = 0;  // of those, kept
+  int cached_tokens = 0;  // of the prompt, found in the prefix cache
+  int rounds = 0;         // verify forwards this sequence took part in
+  int drafted = 0;        // drafts verified
+  int accepted = 0;       // of those, kept
 };
 
 struct Timings {

@@ -19,6 +19,8 @@ struct EngineStatus {
   int filling = 0;  // of those, with no token yet
   int queued = 0;
   int max_streams = 0;
+  int blocks_kept = 0;                  // KV blocks that the prefix cache has beside them
+  int states_kept = 0, num_states = 0;  // in the prefix cache
   int blocks_held = 0, num_blocks = 0;  // of the KV cache
   std::uint64_t requests = 0;           // submitted and not refused
   EndCounters ended;

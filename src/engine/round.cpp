@@ -14,7 +14,23 @@ Round::Round(Model& model, CostTables costs, const Clock& clock, int logged_roun
   going_on_.reserve(streams);
 }
 
-void Round::fill(const RoundPlan& plan) {
+namespace {
+
+// What one request's own parts throw (its rule, its sink) ends that request alone.
+template <class Call>
+bool runs(Sequence& sequence, Call call) {
+  try {
+    call();
+    return true;
+  } catch (const std::exception& error) {
+    sequence.break_off({ErrorCode::Internal, error.what()});
+    return false;
+  }
+}
+
+}  // namespace
+
+double Round::fill(const RoundPlan& plan) {
   const Clock::Time begin = clock_.now();
   slices_.clear();
   for (const RoundPlan::Rows& rows : plan.slices) {
@@ -30,7 +46,9 @@ void Round::fill(const RoundPlan& plan) {
     rows.sequence->commit(rows.count);
     counters_.prompt_tokens += static_cast<std::uint64_t>(rows.count);
   }
-  counters_.fill_ms += ms_between(begin, clock_.now());
+  const double ms = ms_between(begin, clock_.now());
+  counters_.fill_ms += ms;
+  return ms;
 }
 
 void Round::run(RoundPlan& plan) {
@@ -38,9 +56,9 @@ void Round::run(RoundPlan& plan) {
   RoundRecord& record = log_.begin(++counters_.rounds);
   speculator_.trim(plan, record);                  // windows: how many held drafts are worth a row
   const Verified verified = verify(plan, record);  // one forward for every window
-  walk(plan, verified, record);  // what each sequence keeps: a draft stays while it is what the model drew
-  model_.commit(kept_);          // state, caches and the head's waiting rows follow
-  for (const RoundPlan::Rows& rows : plan.windows) rows.sequence->send_text();
+  walk(plan, verified, record);              // what each sequence keeps: a draft stays while it is what the model drew
+  if (!kept_.empty()) model_.commit(kept_);  // state, caches and the head's waiting rows follow
+  for (const RoundPlan::Rows& rows : plan.windows) runs(*rows.sequence, [&] { rows.sequence->send_text(); });
   // The next drafts, for who goes on: the head absorbs the kept rows, then goes level by level as long as it pays.
   speculator_.draft(going_on_, ms_between(begin, clock_.now()), record);
   speculator_.end_round(record, ms_between(begin, clock_.now()));
@@ -66,11 +84,12 @@ void Round::count(const RoundPlan& plan, const RoundRecord& record) {
   }
 }
 
-Verified Round::verify(const RoundPlan& plan, RoundRecord& record) {
+Verified Round::verify(RoundPlan& plan, RoundRecord& record) {
   windows_.clear();
   for (const RoundPlan::Rows& rows : plan.windows) {
     Sequence& sequence = *rows.sequence;
-    const auto ids = sequence.window(rows.drafts);
+    std::span<const std::int32_t> ids;
+    if (!runs(sequence, [&] { ids = sequence.window(rows.drafts); })) continue;
     record.rows += static_cast<int>(ids.size());
     windows_.push_back({.slot = sequence.slot(),
                         .start_pos = sequence.next_pos(),
@@ -82,6 +101,8 @@ Verified Round::verify(const RoundPlan& plan, RoundRecord& record) {
                         .masks = sequence.masks(),
                         .num_top_logprobs = sequence.num_top_logprobs()});
   }
+  std::erase_if(plan.windows, [](const RoundPlan::Rows& rows) { return rows.sequence->is_finished(); });
+  if (windows_.empty()) return {};
   ++counters_.verify_passes;
   counters_.rows += static_cast<std::uint64_t>(record.rows);
   return model_.verify(windows_);
@@ -118,7 +139,8 @@ int Round::walk_window(const RoundPlan::Rows& rows, int num_drafts, std::size_t 
   while (true) {
     const std::size_t at = first_drawn + static_cast<std::size_t>(accepted);
     const std::int32_t token = verified.tokens[at];
-    sequence.accept(token, sequence.num_top_logprobs() >= 0 ? &verified.logprobs[at] : nullptr, now);
+    const RowLogprobs* logprobs = sequence.num_top_logprobs() >= 0 ? &verified.logprobs[at] : nullptr;
+    if (!runs(sequence, [&] { sequence.accept(token, logprobs, now); })) break;
     ++counters_.completion_tokens;
     if (sequence.is_finished() || accepted == num_drafts) break;
     if (sequence.held.tokens[static_cast<std::size_t>(accepted)] != token) break;

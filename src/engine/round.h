@@ -14,15 +14,16 @@ class Round {
  public:
   Round(Model& model, CostTables costs, const Clock& clock, int logged_rounds);
 
-  void fill(const RoundPlan& plan);  // the plan's slices: prompt rows, nothing drawn
-  void run(RoundPlan& plan);         // the plan's windows
+  double fill(const RoundPlan& plan);  // the plan's slices: prompt rows, nothing drawn; milliseconds it took
+  void run(RoundPlan& plan);           // the plan's windows
 
   const RoundCounters& counters() const { return counters_; }
   const DecisionLog& log() const { return log_; }
+  RoundCounters& counters() { return counters_; }
   RoundCosts& costs() { return speculator_.costs(); }
 
  private:
-  Verified verify(const RoundPlan& plan, RoundRecord& record);
+  Verified verify(RoundPlan& plan, RoundRecord& record);
   void count(const RoundPlan& plan, const RoundRecord& record);
   void walk(const RoundPlan& plan, const Verified& verified, RoundRecord& record);
   int walk_window(const RoundPlan::Rows& rows, int num_drafts, std::size_t first_drawn, const Verified& verified);

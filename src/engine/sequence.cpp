@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kTextRoom =
     4096;  // bytes of text that one round may bring: tokens are a few bytes, a rare one a few hundred
 
+constexpr std::size_t kMostSavePoints = 64;
+
 }  // namespace
 
 Sequence::Sequence(Submission submission, const Tokenizer* tokenizer, int slot, std::vector<std::int32_t> blocks,
@@ -38,8 +40,42 @@ Sequence::Sequence(Submission submission, const Tokenizer* tokenizer, int slot, 
     masks_.reserve(1 + most_drafts);
     request().rule->reserve(max_drafts);
   }
+  save_points_.reserve(kMostSavePoints);
   if (tokenizer != nullptr) detokenizer_.emplace(*tokenizer, request().skip_special);
   usage_.prompt_tokens = static_cast<int>(prompt);
+}
+
+void Sequence::resume_at(int tokens, PrefixRef from) {
+  CHECK(filled_ == 0 && tokens < usage_.prompt_tokens);
+  filled_ = usage_.cached_tokens = tokens;
+  resumed_from_ = from;
+}
+
+void Sequence::save_at(SavePoint point) {
+  if (save_points_.size() == kMostSavePoints || point.tokens <= filled_) return;
+  const auto at = std::ranges::lower_bound(save_points_, point.tokens, {}, &SavePoint::tokens);
+  if (at != save_points_.end() && at->tokens == point.tokens) {
+    if (point.kind == PrefixKind::Branch) at->kind = point.kind;
+    return;
+  }
+  save_points_.insert(at, point);
+}
+
+std::optional<SavePoint> Sequence::next_save() const {
+  const auto at = std::ranges::upper_bound(save_points_, filled_, {}, &SavePoint::tokens);
+  return at == save_points_.end() ? std::nullopt : std::optional(*at);
+}
+
+std::optional<SavePoint> Sequence::take_due_save() {
+  while (!save_points_.empty() && save_points_.front().tokens < filled_) save_points_.erase(save_points_.begin());
+  if (save_points_.empty() || save_points_.front().tokens != filled_) return std::nullopt;
+  const SavePoint due = save_points_.front();
+  save_points_.erase(save_points_.begin());
+  return due;
+}
+
+void Sequence::break_off(Error error) {
+  if (!broken_) broken_ = std::move(error);
 }
 
 int Sequence::draft_limit() const { return std::min(max_drafts_, request().max_tokens - num_generated() - 1); }
@@ -109,6 +145,7 @@ void Sequence::send_text() {
 
 void Sequence::send_end(Clock::Time now) {
   CHECK(is_finished());
+  if (broken_) return submission_.sink->on_failed(*broken_);
   EndEvent event;
   event.reason = *finish_;
   if (detokenizer_ && !stops_.found()) {

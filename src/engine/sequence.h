@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cache/prefix_cache.h"
 #include "engine/draft_odds.h"
 #include "engine/inbox.h"
 #include "engine/request.h"
@@ -34,6 +35,12 @@ struct HeldDrafts {
   }
 };
 
+// Where the fill of a prompt stops so that its state can be saved.
+struct SavePoint {
+  int tokens;
+  PrefixKind kind;
+};
+
 class Sequence {
  public:
   Sequence(Submission submission, const Tokenizer* tokenizer, int slot, std::vector<std::int32_t> blocks,
@@ -51,8 +58,22 @@ class Sequence {
   std::span<const std::int32_t> generated() const {
     return std::span(ids_).subspan(submission_.request.prompt_ids.size());
   }
-  bool is_finished() const { return finish_.has_value(); }
-  FinishReason finish_reason() const { return *finish_; }  // once finished
+  FinishReason finish_reason() const { return *finish_; }  // once finished, and not broken
+  std::span<const std::int32_t> prompt() const { return request().prompt_ids; }
+  std::span<const std::int32_t> filled_ids() const { return std::span(ids_).first(static_cast<std::size_t>(filled_)); }
+  bool is_filling() const { return generated().empty(); }
+  bool is_broken() const { return broken_.has_value(); }
+  bool is_finished() const { return finish_.has_value() || broken_.has_value(); }
+
+  // The prefix cache.
+  bool uses_cache() const { return request().use_prefix_cache; }
+  void resume_at(int tokens, PrefixRef from);  // its first rows are there already
+  const PrefixRef& resumed_from() const { return resumed_from_; }
+  // The fill is to stop there; forgotten when it has gone past, and when there are too many already.
+  void save_at(SavePoint point);
+  std::optional<SavePoint> next_save() const;  // the first that is still to come
+  bool saves_after(int tokens) const { return !save_points_.empty() && save_points_.back().tokens > tokens; }
+  std::optional<SavePoint> take_due_save();  // where it stands now; asked once
 
   // Drafts.
   bool drafts() const { return max_drafts_ > 0; }
@@ -76,6 +97,9 @@ class Sequence {
 
   void send_text();                // what the tokens accepted since the last call may show
   void send_end(Clock::Time now);  // once finished
+  void break_off(Error error);     // finished by a failure of its own: send_end will say so
+  double waited_ms(Clock::Time now) const { return ms_between(submission_.arrived, now); }
+  double deadline_ms() const { return request().deadline_ms; }
   void fail(Error error) { submission_.sink->on_failed(std::move(error)); }
 
  private:
@@ -101,6 +125,9 @@ class Sequence {
   std::vector<RowLogprobs> logprobs_;
   std::size_t sent_ids_;  // ids_ before this have been sent
   std::optional<FinishReason> finish_;
+  std::optional<Error> broken_;
+  PrefixRef resumed_from_;
+  std::vector<SavePoint> save_points_;  // rising
   Usage usage_;
   Clock::Time admitted_, first_token_;
 };

@@ -17,6 +17,9 @@ RoundCounters RoundCounters::since(const RoundCounters& earlier) const {
     out.drafted[depth] -= earlier.drafted[depth];
     out.accepted[depth] -= earlier.accepted[depth];
   }
+  out.prefix_hits -= earlier.prefix_hits;
+  out.cached_tokens -= earlier.cached_tokens;
+  out.states_saved -= earlier.states_saved;
   out.planned_ms -= earlier.planned_ms;
   out.real_ms -= earlier.real_ms;
   out.fill_ms -= earlier.fill_ms;

@@ -18,7 +18,9 @@ struct EngineReading {
   int running = 0;  // sequences being filled or decoded
   int filling = 0;  // of those, with no token yet
   int queued = 0;
-  int blocks_held = 0;  // of the KV cache
+  int blocks_held = 0;  // of the KV cache, by sequences
+  int blocks_kept = 0;  // by the prefix cache alone: given up when sequences need them
+  int states_kept = 0;  // in the prefix cache
   EndCounters ended;
   RoundCounters work;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <stdexcept>
 
 #include "base/check.h"
 #include "base/random.h"
@@ -30,7 +31,11 @@ FakeModel::FakeModel(FakeOptions options, FakeClock& clock) : options_(std::move
   facts_.has_head = options_.has_head;
   facts_.head_buffer_rows = std::min(options_.head_buffer_rows, options_.max_rows);
   CHECK(options_.max_rows >= options_.max_streams);
+  facts_.num_states = options_.num_states;
+  facts_.grid = options_.grid;
   slots_.resize(static_cast<std::size_t>(options_.max_streams));
+  states_.resize(static_cast<std::size_t>(options_.num_states));
+  head_cells_.resize(static_cast<std::size_t>(facts_.num_blocks * options_.block_tokens));
   cells_.resize(static_cast<std::size_t>(facts_.num_blocks * options_.block_tokens));
   drafts_.resize(slots_.size());
 }
@@ -44,24 +49,55 @@ double FakeModel::cost(const std::vector<double>& ms, int index) const {
   return ms.empty() ? 1.0 : ms[std::min(static_cast<std::size_t>(index), ms.size() - 1)];
 }
 
-FakeModel::Cell& FakeModel::cell(std::span<const std::int32_t> blocks, int position) {
+void FakeModel::call() {
+  if (calls++ == fails_at) throw std::runtime_error("a worker failed");
+}
+
+std::size_t FakeModel::cell_index(std::span<const std::int32_t> blocks, int position) const {
   const auto block = static_cast<std::size_t>(position / options_.block_tokens);
-  CHECK(block < blocks.size());
+  CHECK(position >= 0 && block < blocks.size());
   CHECK(blocks[block] >= 0 && blocks[block] < facts_.num_blocks);
-  return cells_[static_cast<std::size_t>(blocks[block] * options_.block_tokens + position % options_.block_tokens)];
+  return static_cast<std::size_t>(blocks[block] * options_.block_tokens + position % options_.block_tokens);
+}
+
+FakeModel::Cell& FakeModel::cell(std::span<const std::int32_t> blocks, int position) {
+  return cells_[cell_index(blocks, position)];
 }
 
 std::uint64_t FakeModel::next_history(std::uint64_t history, std::int32_t token) {
   return stir(history, static_cast<std::uint64_t>(token));
 }
 
-// The hash of what the blocks hold at positions 0 .. end - 1; each cell must be this sequence's own.
-std::uint64_t FakeModel::read_back(int slot_index, std::span<const std::int32_t> blocks, int end) {
+// A row of a whole cell has another form, as a backend with two arithmetics has it.
+std::uint64_t FakeModel::row_history(std::uint64_t history, std::int32_t token, bool in_cell) const {
+  return next_history(history, in_cell ? token + options_.vocab_size : token);
+}
+
+void FakeModel::rely(const Past& on, int begin, int end, int more) {
+  for (int position = begin; position < end; ++position) {
+    Cell& each = cell(on.blocks, position);
+    each.readers += more;
+    CHECK(each.readers >= 0);
+  }
+}
+
+void FakeModel::rely_head(const Past& on, int begin, int end, int more) {
+  for (int position = begin; position < end; ++position) {
+    HeadCell& each = head_cells_[cell_index(on.blocks, position)];
+    each.readers += more;
+    CHECK(each.readers >= 0);
+  }
+}
+
+// The history that the blocks hold at positions 0 .. end - 1.
+std::uint64_t FakeModel::read_back(std::span<const std::int32_t> blocks, int end) {
   std::uint64_t history = 0;
   for (int position = 0; position < end; ++position) {
     const Cell& read = cell(blocks, position);
-    CHECK(read.slot == slot_index && read.owner == slot(slot_index).generation && read.position == position);
-    history = next_history(history, read.token);
+    CHECK(read.position == position);
+    const std::uint64_t plain = row_history(history, read.token, false);
+    history = read.history == plain ? plain : row_history(history, read.token, true);
+    CHECK(read.history == history);
   }
   return history;
 }
@@ -75,7 +111,7 @@ void FakeModel::begin_forward() {
 }
 
 void FakeModel::run_rows(int slot_index, int start_pos, std::span<const std::int32_t> ids,
-                         std::span<const std::int32_t> blocks) {
+                         std::span<const std::int32_t> blocks, bool is_slice) {
   Slot& of = slot(slot_index);
   CHECK(std::find(used_.begin(), used_.end(), slot_index) == used_.end());
   used_.push_back(slot_index);
@@ -83,17 +119,21 @@ void FakeModel::run_rows(int slot_index, int start_pos, std::span<const std::int
   const int end = start_pos + static_cast<int>(ids.size());
   CHECK(end <= options_.context_tokens && static_cast<int>(blocks.size()) * options_.block_tokens >= end);
   rows_ += static_cast<int>(ids.size());
+  rows_run += ids.size();
   CHECK(rows_ <= options_.max_rows);
+  if (of.blocks.empty()) of.blocks.assign(blocks.begin(), blocks.end());
+  CHECK(std::ranges::equal(of.blocks, blocks));  // for a sequence's whole life
   std::uint64_t history = of.history;
-  CHECK(read_back(slot_index, blocks, start_pos) == history);
+  CHECK(read_back(blocks, start_pos) == history);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     CHECK(ids[i] >= 0 && ids[i] < options_.vocab_size);
-    const int position = start_pos + static_cast<int>(i);
+    const int position = start_pos + static_cast<int>(i), grid = options_.grid;
+    const int first = position / grid * grid;
+    const bool in_cell = is_slice && grid > 1 && first >= start_pos && first + grid <= end;
     Cell& to = cell(blocks, position);
-    // A cell is blank, of a sequence that has left, or this sequence's own.
-    CHECK(to.slot < 0 || to.owner != slot(to.slot).generation || (to.slot == slot_index && to.position == position));
-    to = {slot_index, of.generation, position, ids[i]};
-    history = next_history(history, ids[i]);
+    CHECK(to.readers == 0);  // else another sequence's past would change
+    history = row_history(history, ids[i], in_cell);
+    to = {position, ids[i], history, 0};
     row_history_.push_back(history);
   }
 }
@@ -104,35 +144,52 @@ void FakeModel::set_feeds_head(Slot& of, bool feeds) {
   of.feeds_known = true;
 }
 
+void FakeModel::write_head(Slot& of, const WaitingRow& row) {
+  CHECK(row.position == of.head_next && row.next_token >= 0);
+  HeadCell& to = head_cells_[cell_index(of.blocks, row.position)];
+  CHECK(to.readers == 0);
+  to.row = row;
+  rely_head(of, row.position, row.position + 1, 1);
+  of.absorbed_last = row;
+  ++of.head_next;
+}
+
+void FakeModel::absorb(Slot& of) {
+  for (const WaitingRow& row : of.waiting) write_head(of, row);
+  of.waiting.clear();
+}
+
 void FakeModel::keep_waiting(Slot& of, WaitingRow row) {
-  CHECK(row.position == (of.waiting.empty()
-                             ? (of.head_cache.empty() ? of.head_first : of.head_cache.rbegin()->first + 1)
-                             : of.waiting.back().position + 1));
+  CHECK(row.position == of.head_next + static_cast<int>(of.waiting.size()));
   if (static_cast<int>(of.waiting.size()) == facts_.head_buffer_rows) {
     of.waiting.erase(of.waiting.begin());
-    of.head_first = of.waiting.empty() ? row.position : of.waiting.front().position;
-    of.head_cache.clear();
+    rely_head(of, of.head_first, of.head_next, -1);
+    of.head_first = of.head_next = of.waiting.empty() ? row.position : of.waiting.front().position;
   }
   of.waiting.push_back(row);
 }
 
 void FakeModel::prefill(std::span<const Slice> slices) {
   CHECK(!slices.empty());
+  call();
   begin_forward();
-  for (const Slice& slice : slices) run_rows(slice.slot, slice.start_pos, slice.ids, slice.blocks);
+  for (const Slice& slice : slices) run_rows(slice.slot, slice.start_pos, slice.ids, slice.blocks, true);
   std::size_t row = 0;
   for (const Slice& slice : slices) {
     Slot& of = slot(slice.slot);
     set_feeds_head(of, slice.feeds_head);
     const auto count = static_cast<int>(slice.ids.size());
-    for (int i = 0; i < count; ++i, ++row) {
-      if (slice.feeds_head && options_.has_head) {
-        // Absorbed with the forward; the last row's next token comes with the next rows.
-        const std::int32_t next = i + 1 < count ? slice.ids[static_cast<std::size_t>(i) + 1] : -1;
-        of.head_cache[slice.start_pos + i] = {slice.start_pos + i, row_history_[row], next};
-        if (i == 0 && slice.start_pos > 0) of.head_cache[slice.start_pos - 1].next_token = slice.ids[0];
-      }
+    if (slice.feeds_head && options_.has_head) {
+      // Absorbed with the forward; the last row's next token comes with the next rows.
+      if (!of.waiting.empty()) of.waiting.back().next_token = slice.ids[0];
+      absorb(of);
+      for (int i = 0; i + 1 < count; ++i)
+        write_head(of, {slice.start_pos + i, row_history_[row + static_cast<std::size_t>(i)],
+                        slice.ids[static_cast<std::size_t>(i) + 1]});
+      of.waiting = {{slice.start_pos + count - 1, row_history_[row + static_cast<std::size_t>(count) - 1], -1}};
     }
+    row += static_cast<std::size_t>(count);
+    rely(of, of.next_pos, of.next_pos + count, 1);
     of.next_pos += count;
     of.history = row_history_[row - 1];
   }
@@ -178,6 +235,7 @@ RowLogprobs FakeModel::logprobs_of(std::uint64_t history, std::int32_t chosen, i
 
 Verified FakeModel::verify(std::span<const Window> windows) {
   CHECK(!windows.empty());
+  call();
   begin_forward();
   tokens_.clear();
   logprobs_.clear();
@@ -190,7 +248,7 @@ Verified FakeModel::verify(std::span<const Window> windows) {
     CHECK(window.generated.empty() || window.generated.back() == window.ids[certain - 1]);
     for (std::size_t draft = 0; draft < drafts && !window.masks.empty(); ++draft)
       CHECK(allows(window.masks[draft], window.ids[certain + draft]));  // cut at the first forbidden one
-    run_rows(window.slot, window.start_pos, window.ids, window.blocks);
+    run_rows(window.slot, window.start_pos, window.ids, window.blocks, false);
     Slot& of = slot(window.slot);
     for (std::size_t draft = 0; draft <= drafts; ++draft) {
       std::uint64_t history = row_history_[first + certain - 1 + draft];
@@ -216,17 +274,18 @@ Verified FakeModel::verify(std::span<const Window> windows) {
 
 void FakeModel::commit(std::span<const Kept> kept) {
   CHECK(kept.size() == used_.size());  // every window of the forward is judged
+  call();
   for (const Kept& each : kept) {
     Slot& of = slot(each.slot);
     CHECK(!of.open_ids.empty() && each.rows >= of.open_certain && each.rows <= static_cast<int>(of.open_ids.size()));
     set_feeds_head(of, each.feeds_head);
-    for (int row = 0; each.feeds_head && options_.has_head && row < each.rows; ++row) {
+    for (int row = 0; row < each.rows && each.feeds_head && options_.has_head; ++row) {
       const auto at = static_cast<std::size_t>(row);
-      if (row == 0 && !of.head_cache.empty() && of.head_cache.rbegin()->second.next_token < 0)
-        of.head_cache.rbegin()->second.next_token = of.open_ids[0];
+      if (!of.waiting.empty() && of.waiting.back().next_token < 0) of.waiting.back().next_token = of.open_ids[0];
       keep_waiting(
           of, {of.next_pos + row, of.open_history[at], row + 1 < each.rows ? of.open_ids[at + 1] : each.next_token});
     }
+    rely(of, of.next_pos, of.next_pos + each.rows, 1);
     of.next_pos += each.rows;
     of.history = of.open_history[static_cast<std::size_t>(each.rows) - 1];
     of.open_ids.clear();
@@ -254,6 +313,7 @@ Drawn FakeModel::guess(const DraftStream& stream, Slot& of) {
 
 std::span<const Drawn> FakeModel::draft_first(std::span<const DraftStream> streams) {
   CHECK(options_.has_head && !streams.empty() && streams.size() <= slots_.size());
+  call();
   drafting_.assign(streams.begin(), streams.end());
   deepest_.clear();
   used_.clear();
@@ -265,10 +325,15 @@ std::span<const Drawn> FakeModel::draft_first(std::span<const DraftStream> strea
     CHECK(of.open_ids.empty() && !of.waiting.empty() && of.feeds_head);
     CHECK(of.waiting.back().position == of.next_pos - 1 && of.waiting.back().history == of.history);
     CHECK(!streams[i].generated.empty() && of.waiting.back().next_token == streams[i].generated.back());
-    CHECK(read_back(streams[i].slot, streams[i].blocks, of.next_pos) == of.history);
+    CHECK(std::ranges::equal(of.blocks, streams[i].blocks) && read_back(of.blocks, of.next_pos) == of.history);
     absorbed += static_cast<int>(of.waiting.size());
-    for (const WaitingRow& row : of.waiting) of.head_cache[row.position] = row;
-    of.waiting.clear();
+    absorb(of);
+    for (int position = of.head_first; position < of.next_pos; ++position) {  // the head has read what the target has
+      const WaitingRow& row = head_cells_[cell_index(of.blocks, position)].row;
+      CHECK(row.position == position && row.history == cell(of.blocks, position).history);
+      const bool is_last = position + 1 == of.next_pos;
+      CHECK(row.next_token == (is_last ? streams[i].generated.back() : cell(of.blocks, position + 1).token));
+    }
     of.drafted.clear();
     of.draft_history = next_history(of.history, streams[i].generated.back());
     drafts_[i] = guess(streams[i], of);
@@ -286,7 +351,12 @@ std::span<const Drawn> FakeModel::draft_next(std::span<const int> still_drafting
   for (const int i : still_drafting) {
     CHECK(std::find(deepest_.begin(), deepest_.end(), i) != deepest_.end());  // it drafted at every level before
     const DraftStream& stream = drafting_[static_cast<std::size_t>(i)];
-    drafts_[static_cast<std::size_t>(i)] = guess(stream, slot(stream.slot));
+    Slot& of = slot(stream.slot);
+    // A level writes the head's cells behind the committed ones.
+    HeadCell& written = head_cells_[cell_index(of.blocks, of.next_pos + static_cast<int>(of.drafted.size()) - 1)];
+    CHECK(written.readers == 0);
+    written.row = {-1, 0, -1};
+    drafts_[static_cast<std::size_t>(i)] = guess(stream, of);
   }
   deepest_.assign(still_drafting.begin(), still_drafting.end());
   ++head_passes;
@@ -296,10 +366,71 @@ std::span<const Drawn> FakeModel::draft_next(std::span<const int> still_drafting
 
 void FakeModel::release(int slot_index) {
   Slot& of = slot(slot_index);
-  CHECK(of.open_ids.empty());
-  const std::uint64_t generation = of.generation + 1;
+  rely(of, 0, of.next_pos, -1);
+  rely_head(of, of.head_first, of.head_next, -1);
   of = {};
-  of.generation = generation;
+}
+
+SavedState FakeModel::save(int slot_index, int state_index) {
+  Slot& of = slot(slot_index);
+  CHECK(of.open_ids.empty() && of.next_pos > 0 && state_index >= 0 && state_index < options_.num_states);
+  forget(state_index);
+  State& to = states_[static_cast<std::size_t>(state_index)];
+  static_cast<Past&>(to) = of;
+  const int block_tokens = options_.block_tokens;
+  to.blocks.resize(static_cast<std::size_t>((of.next_pos + block_tokens - 1) / block_tokens));
+  to.saved = {of.next_pos, of.next_pos / block_tokens * block_tokens, options_.has_head && of.feeds_head};
+  if (to.saved.has_head) {
+    if (to.waiting.empty()) {
+      CHECK(of.absorbed_last.position == of.next_pos - 1);
+      to.waiting.push_back(of.absorbed_last);
+      --to.head_next;
+    }
+    to.waiting.back().next_token = -1;
+    to.saved.shared_tokens = std::min(to.head_next, of.next_pos) / block_tokens * block_tokens;
+  }
+  if (plant_shared_too_far) to.saved.shared_tokens = of.next_pos / block_tokens * block_tokens;
+  if (plant_early_state && of.next_pos > 1) to.history = cell(of.blocks, of.next_pos - 2).history;
+  rely(to, 0, to.next_pos, 1);
+  rely_head(to, to.head_first, to.head_next, 1);
+  return to.saved;
+}
+
+void FakeModel::restore(int slot_index, int state_index, std::span<const std::int32_t> from,
+                        std::span<const std::int32_t> to) {
+  const State& state = states_[static_cast<std::size_t>(state_index)];
+  Slot& into = slot(slot_index);
+  CHECK(into.next_pos == 0 && state.next_pos > 0 && std::ranges::equal(from, state.blocks));
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const bool is_shared = static_cast<int>(i) < state.saved.shared_tokens / options_.block_tokens;
+    CHECK((from[i] == to[i]) == is_shared);
+    for (int offset = 0; offset < options_.block_tokens && !is_shared; ++offset) {
+      const auto source = static_cast<std::size_t>(from[i] * options_.block_tokens + offset);
+      const auto target = static_cast<std::size_t>(to[i] * options_.block_tokens + offset);
+      CHECK(cells_[target].readers == 0 && head_cells_[target].readers == 0);
+      cells_[target] = cells_[source];
+      cells_[target].readers = 0;
+      head_cells_[target] = head_cells_[source];
+      head_cells_[target].readers = 0;
+    }
+  }
+  static_cast<Past&>(into) = state;
+  into.blocks.assign(to.begin(), to.end());
+  rely(into, 0, into.next_pos, 1);
+  rely_head(into, into.head_first, into.head_next, 1);
+  ++restores;
+}
+
+void FakeModel::forget(int state_index) {
+  State& state = states_[static_cast<std::size_t>(state_index)];
+  rely(state, 0, state.next_pos, -1);
+  rely_head(state, state.head_first, state.head_next, -1);
+  state = {};
+}
+
+bool FakeModel::nothing_is_relied_on() const {
+  return std::ranges::all_of(cells_, [](const Cell& each) { return each.readers == 0; }) &&
+         std::ranges::all_of(head_cells_, [](const HeadCell& each) { return each.readers == 0; });
 }
 
 int FakeModel::num_held_slots() const {

@@ -18,7 +18,7 @@ constexpr int kSchedules = 6;
 #else
 constexpr int kSchedules = 60;
 #endif
-constexpr int kContext = 72;
+constexpr int kContext = 140;
 
 class LawsOn : public testing::TestWithParam<RealModel> {
  protected:
@@ -40,6 +40,8 @@ class LawsOn : public testing::TestWithParam<RealModel> {
     options.max_rows = rows;
     options.max_drafts = drafts;
     options.has_head = head;
+    if (head) options.cache_states = 5;
+    if (head) options.cache_blocks = 4;
     auto model = load_model(*checkpoint_, pool_, options, {});
     CHECK(model.has_value());
     return std::move(*model);
@@ -72,7 +74,7 @@ class LawsOn : public testing::TestWithParam<RealModel> {
 };
 
 struct Tally {
-  int completed = 0, cancelled = 0, drafted = 0, accepted = 0;
+  int completed = 0, cancelled = 0, drafted = 0, accepted = 0, cached = 0;
 };
 
 TEST_P(LawsOn, EveryRequestSaysWhatItSaysAloneAndUndrafted) {
@@ -94,11 +96,19 @@ TEST_P(LawsOn, EveryRequestSaysWhatItSaysAloneAndUndrafted) {
     const ModelFacts& facts = shape.model->facts();
     CostTables costs;
     if (!dice.chance(15)) costs = dice.chance(80) ? costs_of(facts, 0, 0) : costs_of(facts, 20, 10);
-    Engine engine(*shape.model, tokenizer(), costs, clock, {});
+    EngineOptions with_cache;
+    with_cache.least_shared_tokens = dice.between(1, 16);
+    with_cache.step_tokens = 32;
+    Engine engine(*shape.model, tokenizer(), costs, clock, with_cache);
     Engine lone(*lone_model, tokenizer(), {}, clock, {});
     std::vector<Visit> visits;
+    RequestSpace drawn = space();
+    for (int n = dice.below(3); n > 0; --n) {
+      drawn.stems.emplace_back();
+      for (int i = dice.between(1, 110); i > 0; --i) drawn.stems.back().push_back(dice.pick(drawn.alphabet));
+    }
     for (int n = shape.streams == 32 ? dice.between(24, 36) : dice.between(1, 2 * shape.streams); n > 0; --n) {
-      Visit visit{random_request(dice, space()), dice.below(shape.streams == 32 ? 4 : 12)};
+      Visit visit{random_request(dice, drawn), dice.below(shape.streams == 32 ? 4 : 12)};
       if (dice.chance(12)) visit.leaves_at = visit.joins_at + dice.below(15);
       visits.push_back(std::move(visit));
     }
@@ -109,12 +119,14 @@ TEST_P(LawsOn, EveryRequestSaysWhatItSaysAloneAndUndrafted) {
       if (!got[i]->end) continue;
       tally.drafted += got[i]->end->usage.drafted;
       tally.accepted += got[i]->end->usage.accepted;
+      tally.cached += got[i]->end->usage.cached_tokens > 0 ? 1 : 0;
     }
     for (const RoundRecord* record : engine.log().rounds())
       ASSERT_EQ(replay(*record, engine.costs()), record->drafts) << "schedule " << seed;
   }
-  printf("%d completed, %d cancelled, %d of %d drafts kept\n", tally.completed, tally.cancelled, tally.accepted,
-         tally.drafted);
+  printf("%d completed, %d cancelled, %d of %d drafts kept, %d prefix hits\n", tally.completed, tally.cancelled,
+         tally.accepted, tally.drafted, tally.cached);
+  EXPECT_GT(tally.cached, kSchedules / 4);
   EXPECT_GT(tally.accepted, kSchedules);
   EXPECT_GT(tally.drafted - tally.accepted, kSchedules);
 }

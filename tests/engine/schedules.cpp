@@ -62,8 +62,16 @@ std::shared_ptr<TokenRule> make_test_rule(std::uint64_t seed, std::vector<std::i
 
 std::function<Request()> random_request(Dice& dice, const RequestSpace& space) {
   Request request;
-  const int prompt = dice.between(1, space.most_prompt);
+  int prompt = dice.between(1, space.most_prompt);
+  if (!space.stems.empty() && dice.chance(75)) {
+    const auto& stem = dice.pick(space.stems);
+    const int most = std::min(static_cast<int>(stem.size()), space.context_tokens - 2);
+    const int shared = dice.chance(60) ? most : dice.between(1, most);
+    request.prompt_ids.assign(stem.begin(), stem.begin() + shared);
+    prompt = std::clamp(prompt - shared, dice.below(2), space.context_tokens - 1 - shared);
+  }
   for (int i = 0; i < prompt; ++i) request.prompt_ids.push_back(dice.pick(space.alphabet));
+  prompt = static_cast<int>(request.prompt_ids.size());
   request.max_tokens = dice.between(1, std::min(space.most_reply, space.context_tokens - prompt));
   if (dice.chance(10)) {  // to the last position of the context
     request.prompt_ids.resize(static_cast<std::size_t>(space.context_tokens - request.max_tokens),
@@ -76,6 +84,7 @@ std::function<Request()> random_request(Dice& dice, const RequestSpace& space) {
   request.skip_special = dice.chance(50);
   request.max_draft_depth = dice.chance(20) ? 0 : dice.between(1, 8);
   request.num_top_logprobs = dice.chance(30) ? dice.below(6) : -1;
+  request.use_prefix_cache = !dice.chance(10);
   const bool has_rule = space.rules && dice.chance(30);
   const std::uint64_t rule_seed = dice.bits();
   const std::int32_t always = space.alphabet[0];

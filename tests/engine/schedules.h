@@ -27,6 +27,7 @@ struct RequestSpace {
   std::vector<std::string> stops;      // stop strings; empty: none
   bool rules = true;
   float bias = 2;
+  std::vector<std::vector<std::int32_t>> stems;  // beginnings that prompts share; empty: none do
 };
 
 class Dice {
