@@ -11,5 +11,6 @@ int chat_command(int argc, char** argv);
 int bench_command(int argc, char** argv);
 int selfcheck_command(int argc, char** argv);
 int inspect_command(int argc, char** argv);
+int plan_command(int argc, char** argv);
 
 }  // namespace rondo

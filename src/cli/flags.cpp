@@ -46,6 +46,17 @@ void add_load_flags(CLI::App& app, LoadOptions& options) {
   app.add_flag("!--unpriced", options.priced, "do not time forwards at load; draft by the unpriced rule");
 }
 
+void add_capacity_flags(CLI::App& app, LoadOptions& options) {
+  app.add_option("--parallel", options.num_streams, "requests answered at the same time")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app.add_option("--prompt-cache-mib", options.prompt_cache_mib,
+                 fmt::format("MiB for states of prompts and the KV blocks with them; 0 = none (default: {} states a "
+                             "stream, at most an eighth of the machine's memory)",
+                             kCacheStatesPerStream))
+      ->check(CLI::Range(0, 1 << 30));
+}
+
 int fail_with(const std::string& command, const Error& error) {
   fmt::print(stderr, "{}: {}\n", command, error.message);
   return 1;

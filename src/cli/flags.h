@@ -15,6 +15,7 @@ std::optional<int> parse_flags(CLI::App& app, int argc, char** argv);
 
 // MODEL --device --threads --context
 void add_load_flags(CLI::App& app, LoadOptions& options);
+void add_capacity_flags(CLI::App& app, LoadOptions& options);  // what serve reserves for: streams, prefix cache
 
 int fail_with(const std::string& command, const Error& error);  // one line on stderr, and 1
 

@@ -23,6 +23,7 @@ constexpr Command kCommands[] = {
      bench_command},
     {"selfcheck", "selfcheck [MODEL]      proves here that a reply depends on its own request alone",
      selfcheck_command},
+    {"plan", "plan [MODEL]           the memory plan and what fits, without loading", plan_command},
     {"inspect", "inspect MODEL          what a checkpoint holds, and what is wrong with it", inspect_command},
 };
 

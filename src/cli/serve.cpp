@@ -41,15 +41,13 @@ std::string check_log_format(const std::string& format) {
 
 void add_serve_flags(CLI::App& app, ServeOptions& options) {
   add_load_flags(app, options.load);
+  add_capacity_flags(app, options.load);
   app.add_option("--host", options.server.host, "address to listen on")->capture_default_str();
   app.add_option("--port", options.server.port, "port to listen on; 0 = any free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   app.add_option("--max-tokens", options.max_tokens, "tokens of a reply whose request does not say")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()))
-      ->capture_default_str();
-  app.add_option("--parallel", options.load.num_streams, "requests answered at the same time")
-      ->check(CLI::Range(1, 256))
       ->capture_default_str();
   app.add_option("--queue", options.load.max_queued, "requests that may wait; one more is refused with 429")
       ->check(CLI::Range(0, 1 << 20))
@@ -58,11 +56,6 @@ void add_serve_flags(CLI::App& app, ServeOptions& options) {
                  "milliseconds by which a prompt being read may hold up replies under way, between two rounds")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
-  app.add_option("--prompt-cache-mib", options.load.prompt_cache_mib,
-                 fmt::format("MiB for states of prompts and the KV blocks with them; 0 = none (default: {} states a "
-                             "stream, at most an eighth of the machine's memory)",
-                             kCacheStatesPerStream))
-      ->check(CLI::Range(0, 1 << 30));
   app.add_option("--alias", options.aliases, "another model name to answer to; '*' = any; may be repeated")
       ->expected(1)
       ->take_all();

@@ -203,7 +203,8 @@ void Scheduler::plan_filling(int prompt_rows, int window_rows) {
   }
   if (filling_.empty()) return;
   Sequence* oldest = filling_.front();
-  std::ranges::stable_sort(filling_, {}, [](const Sequence* each) { return each->pending_rows().size(); });
+  std::ranges::sort(filling_, {},
+                    [](const Sequence* each) { return std::pair(each->pending_rows().size(), each->id().value); });
   int slice_rows = facts_.max_rows;
   int left = prompt_rows;
   if (filling_.front() != oldest) {

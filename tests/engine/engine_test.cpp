@@ -109,7 +109,7 @@ TEST(Engine, CountsWhatItDid) {
   EXPECT_EQ(status.work.windows, static_cast<std::uint64_t>(a->end->usage.rounds + b->end->usage.rounds));
   EXPECT_GE(status.work.lone_tokens, 1u);  // the longer reply's last ones, while it was alone
   EXPECT_LE(status.work.lone_tokens, status.work.decode_tokens);
-  EXPECT_EQ(status.work.decode_tokens, 11u);  // one prompt went by slices, the other is one row
+  EXPECT_EQ(status.work.decode_tokens, 7u);  // of rounds without rows of a prompt
   EXPECT_EQ(status.recent.completion_tokens, 11u);
   EXPECT_EQ(status.blocks_held, 0);
   EXPECT_EQ(a->end->usage.prompt_tokens, 30);
