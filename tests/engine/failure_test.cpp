@@ -81,6 +81,7 @@ TEST(Failure, OfTheModelEndsWhomItRanForAndNobodyElse) {
       EXPECT_EQ(sink->ids, alone(i < 3 ? request(i * 50, 5 + 12 * i) : request(200, 9))) << "call " << call;
     }
     s.expect_nothing_left();
+    s.model.fails_at = -1;
     const auto after = s.submit(request(0, 5));
     s.finish();
     ASSERT_TRUE(after->end);
