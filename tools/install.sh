@@ -2,7 +2,7 @@
 # Installs what Rondo needs from Debian's packages and PyPI, when it is missing, and says so. Nothing missing: no word.
 #
 #   tools/install.sh build           what compiling and serving take
-#   tools/install.sh test            what the tests take besides: GoogleTest, RapidCheck, and .venv from tools/requirements.txt
+#   tools/install.sh test            what the tests take besides: GoogleTest, RapidCheck, curl, and .venv from tools/requirements.txt
 #   tools/install.sh page            chromium, for the test of the page and its pictures; apart, as it is large: without
 #                                    it that test says that it is skipped
 #   tools/install.sh check           clang-format and clang-tidy, in the version whose verdict counts
@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
 
 BUILD=(g++ cmake ninja-build pkg-config libboost1.81-dev libboost-json1.81-dev libexpected-dev libutf8proc-dev
   libpcre2-dev libcli11-dev libfmt-dev libspdlog-dev libssl-dev libedit-dev)
-TEST=(libgtest-dev librapidcheck-dev python3 python3-venv)
+TEST=(libgtest-dev librapidcheck-dev python3 python3-venv curl)
 PAGE=(chromium)
 CHECK=(clang-format-14 clang-tidy-14 python3)
 BENCH=(libbenchmark-dev)
