@@ -23,8 +23,9 @@ constexpr int kMostHeight = 64;    // of a reading's stack: rules inside rules, 
 constexpr std::uint32_t kNoState = 0xFFFFFFFF;
 
 // How far text may go on whatever it is. free_chars counts code points: any text of at most so many can be read.
-enum class TextClass : std::uint8_t { Plain, Any };  // Plain: what stands in a JSON string as it is
-constexpr int kNumTextClasses = 2;
+// Plain: what stands in a JSON string as it is, without line ends of Unicode. NoTags: no <.
+enum class TextClass : std::uint8_t { Plain, NoTags, Any };
+constexpr int kNumTextClasses = 3;
 constexpr std::uint8_t kFreeForever = 255;
 
 struct Automaton {

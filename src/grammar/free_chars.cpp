@@ -11,10 +11,10 @@ namespace {
 struct Piece {
   std::uint8_t low, high, next;
 };
-constexpr int kNumPlaces = 8;
+constexpr int kNumPlaces = 10;
 using Utf8Table = std::array<std::vector<Piece>, kNumPlaces>;
 
-Utf8Table utf8_table(std::vector<Piece> ascii) {
+Utf8Table utf8_table(std::vector<Piece> ascii, bool with_line_ends) {
   Utf8Table table;
   table[0] = std::move(ascii);
   for (const Piece& lead : {Piece{0xC2, 0xDF, 1},
@@ -34,6 +34,15 @@ Utf8Table utf8_table(std::vector<Piece> ascii) {
   table[5] = {{0x80, 0x9F, 1}};
   table[6] = {{0x90, 0xBF, 2}};
   table[7] = {{0x80, 0x8F, 2}};
+  if (!with_line_ends) {  // E2 80 A8 and E2 80 A9
+    table[0].erase(
+        std::find_if(table[0].begin(), table[0].end(), [](const Piece& piece) { return piece.low == 0xE1; }));
+    table[0].insert(
+        std::find_if(table[0].begin(), table[0].end(), [](const Piece& piece) { return piece.low == 0xED; }),
+        {{0xE1, 0xE1, 2}, {0xE2, 0xE2, 8}, {0xE3, 0xEC, 2}});
+  }
+  table[8] = {{0x80, 0x80, 9}, {0x81, 0xBF, 1}};
+  table[9] = {{0x80, 0xA7, 0}, {0xAA, 0xBF, 0}};
   return table;
 }
 
@@ -87,13 +96,23 @@ class FreeChars {
 
 }  // namespace
 
-bool is_plain_char(char32_t code_point) { return code_point >= 0x20 && code_point != U'"' && code_point != U'\\'; }
+bool belongs_to(char32_t code_point, TextClass text) {
+  switch (text) {
+    case TextClass::Plain:
+      return code_point >= 0x20 && code_point != U'"' && code_point != U'\\' && code_point != 0x2028 &&
+             code_point != 0x2029;
+    case TextClass::NoTags: return code_point != U'<';
+    case TextClass::Any: break;
+  }
+  return true;
+}
 
 void fill_free_chars(Automaton& automaton) {
-  const Utf8Table plain = utf8_table({{0x20, 0x21, 0}, {0x23, 0x5B, 0}, {0x5D, 0x7F, 0}});
-  const Utf8Table any = utf8_table({{0x00, 0x7F, 0}});
-  automaton.free_chars[static_cast<int>(TextClass::Plain)] = FreeChars(automaton, plain).run();
-  automaton.free_chars[static_cast<int>(TextClass::Any)] = FreeChars(automaton, any).run();
+  const Utf8Table tables[kNumTextClasses] = {utf8_table({{0x20, 0x21, 0}, {0x23, 0x5B, 0}, {0x5D, 0x7F, 0}}, false),
+                                             utf8_table({{0x00, 0x3B, 0}, {0x3D, 0x7F, 0}}, true),
+                                             utf8_table({{0x00, 0x7F, 0}}, true)};
+  for (int text = 0; text < kNumTextClasses; ++text)
+    automaton.free_chars[text] = FreeChars(automaton, tables[text]).run();
 }
 
 }  // namespace rondo::grammar

@@ -6,7 +6,7 @@
 
 namespace rondo::grammar {
 
-bool is_plain_char(char32_t code_point);  // of TextClass::Plain
+bool belongs_to(char32_t code_point, TextClass text);
 
 void fill_free_chars(Automaton& automaton);
 

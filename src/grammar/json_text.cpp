@@ -263,28 +263,23 @@ ExprId JsonText::number(std::optional<Bound> low, std::optional<Bound> high) {
 ExprId JsonText::value(const json::Value& value) {
   std::vector<ExprId> parts;
   if (value.is_string()) return quoted(rules_.bytes(fixed_spelling(value.get_string())));
+  if (!value.is_array() && !value.is_object()) return rules_.bytes(to_json(value));
   const auto separate = [&] {
-    if (parts.size() > 1) parts.insert(parts.end(), {rules_.bytes(","), space_});
+    if (!parts.empty()) parts.push_back(comma_);
   };
   if (value.is_array()) {
-    parts.push_back(rules_.bytes("["));
     for (const json::Value& each : value.get_array()) {
       separate();
       parts.push_back(this->value(each));
     }
-    parts.push_back(rules_.bytes("]"));
-    return rules_.sequence(parts);
-  }
-  if (value.is_object()) {
-    parts.push_back(rules_.bytes("{"));
+  } else {
     for (const auto& member : value.get_object()) {
       separate();
       parts.insert(parts.end(), {this->value(json::Value(member.key())), colon_, this->value(member.value())});
     }
-    parts.push_back(rules_.bytes("}"));
-    return rules_.sequence(parts);
   }
-  return rules_.bytes(to_json(value));
+  if (!parts.empty()) parts.push_back(gap_);
+  return value.is_array() ? array_of(rules_.sequence(parts)) : object_of(rules_.sequence(parts));
 }
 
 }  // namespace rondo::grammar

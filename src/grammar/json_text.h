@@ -40,7 +40,7 @@ class JsonText {
     bool included;
   };
   ExprId number(std::optional<Bound> low, std::optional<Bound> high);
-  ExprId value(const json::Value& value);  // this one, fixed; a space may follow , and :
+  ExprId value(const json::Value& value);  // this one, fixed, with gaps
 
   ExprId object_of(ExprId members) const;  // members: what stands between { gap and }
   ExprId array_of(ExprId items) const;

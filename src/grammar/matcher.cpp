@@ -1,6 +1,7 @@
 #include "grammar/matcher.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/check.h"
 
@@ -33,6 +34,8 @@ void Matcher::reserve(int most_drafts, Start from) {
   readings_.resize((steps + 1) * kMostReadings);
   sets_.resize(steps);
   if (automaton_->pushes) kept_.resize(kKeptSlots);
+  masks_.resize(kKeptMasks * vocabulary_->mask_words());
+  std::fill(std::begin(mask_states_), std::end(mask_states_), kNoState);
   for (std::size_t i = 0; i < places_.size(); ++i) places_[i].region = static_cast<std::uint32_t>(i);
   Set& start = sets_[0];
   start = {0, 0, scratch_begin_};
@@ -176,6 +179,24 @@ bool Matcher::is_complete(const Place& place) const {
 void Matcher::allow(const Place& place, std::span<std::uint32_t> mask) {
   CHECK(mask.size() >= vocabulary_->mask_words());
   if (is_dead(place)) return;
+  // Without a stack a single state decides, and texts stay in one for long.
+  const bool is_known_by_state = place.num_readings == 1 && place.readings[0].node == 0;
+  if (!is_known_by_state) return make_mask(place, mask);
+  const std::uint32_t state = place.readings[0].state;
+  const std::size_t words = vocabulary_->mask_words();
+  std::size_t at = 0;
+  while (at < kKeptMasks && mask_states_[at] != state) ++at;
+  const auto kept = [&] { return std::span(masks_).subspan(at * words, words); };
+  if (at == kKeptMasks) {
+    at = next_mask_++ % kKeptMasks;
+    mask_states_[at] = state;
+    std::fill(kept().begin(), kept().end(), 0U);
+    make_mask(place, kept());
+  }
+  std::transform(kept().begin(), kept().end(), mask.begin(), mask.begin(), std::bit_or<>());
+}
+
+void Matcher::make_mask(const Place& place, std::span<std::uint32_t> mask) {
   sets_[0] = load(place);
   std::uint8_t free_chars[kNumTextClasses] = {};
   for (std::uint32_t i = 0; i < place.num_readings; ++i) {
@@ -183,10 +204,12 @@ void Matcher::allow(const Place& place, std::span<std::uint32_t> mask) {
       free_chars[text] = std::max(free_chars[text], automaton_->free_chars[text][place.readings[i].state]);
     }
   }
-  free_chars[static_cast<int>(TextClass::Plain)] =
-      std::max(free_chars[static_cast<int>(TextClass::Plain)], free_chars[static_cast<int>(TextClass::Any)]);
   for (const Vocabulary::Group& group : vocabulary_->groups()) {
-    if (free_chars[static_cast<int>(group.text)] >= group.most_chars) {
+    bool is_free = false;
+    for (int text = 0; text < kNumTextClasses; ++text) {
+      is_free = is_free || (group.belongs[text] && free_chars[text] >= group.most_chars);
+    }
+    if (is_free) {
       for (std::size_t word = 0; word < group.mask.size(); ++word) mask[word] |= group.mask[word];
     } else {
       walk(group.nodes, mask);

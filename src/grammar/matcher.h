@@ -66,6 +66,7 @@ class Matcher {
   bool step(const Set& from, std::uint8_t byte, Set& to);
   Set load(const Place& place);
   void advance(const Place& from, std::int32_t token, Place& to);
+  void make_mask(const Place& place, std::span<std::uint32_t> mask);
   void keep(const Set& set, Place& place);
   std::uint32_t keep_stack(Place& place, std::uint32_t& nodes_end, std::uint32_t node);
   void walk(std::span<const Vocabulary::Node> trie, std::span<std::uint32_t> mask);
@@ -76,9 +77,13 @@ class Matcher {
   std::size_t num_places_ = 1;
   std::vector<Node> nodes_;  // [1 + regions + scratch]; 0 is the bottom
   std::uint32_t region_nodes_ = 0, scratch_begin_ = 0;
-  std::vector<Reading> readings_;    // scratch, of the sets below
-  std::vector<Set> sets_;            // [most token bytes + 1], after each byte of a token
-  std::vector<std::uint32_t> kept_;  // hash table: stack nodes already in the place being made
+  std::vector<Reading> readings_;  // scratch, of the sets below
+  std::vector<Set> sets_;          // [most token bytes + 1], after each byte of a token
+  static constexpr std::size_t kKeptMasks = 4;
+  std::uint32_t mask_states_[kKeptMasks];  // of readings without a stack whose masks are kept
+  std::vector<std::uint32_t> masks_;       // [kKeptMasks, mask words]
+  std::size_t next_mask_ = 0;              // to be made room in
+  std::vector<std::uint32_t> kept_;        // hash table: stack nodes already in the place being made
 };
 
 }  // namespace rondo::grammar

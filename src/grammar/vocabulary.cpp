@@ -17,17 +17,19 @@ namespace {
 constexpr std::uint8_t kTierChars[] = {2, 4, 6, 8, 12, 24, 254};
 
 struct TextKind {
-  TextClass text;
+  unsigned classes;  // bits, of those it belongs to
   std::size_t num_chars;
 };
 
 // Nothing when the bytes are not whole code points, or more of them than a tier holds.
 std::optional<TextKind> kind_of(std::string_view bytes) {
-  TextKind kind{TextClass::Plain, 0};
+  TextKind kind{(1U << kNumTextClasses) - 1, 0};
   for (std::size_t pos = 0; pos < bytes.size(); ++kind.num_chars) {
     const Utf8Step step = utf8_step(bytes, pos);
     if (step.state != Utf8::Valid) return std::nullopt;
-    if (!is_plain_char(step.code_point)) kind.text = TextClass::Any;
+    for (int text = 0; text < kNumTextClasses; ++text) {
+      if (!belongs_to(step.code_point, static_cast<TextClass>(text))) kind.classes &= ~(1U << text);
+    }
     pos += step.num_bytes;
   }
   if (kind.num_chars > kTierChars[std::size(kTierChars) - 1]) return std::nullopt;
@@ -129,7 +131,8 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::create(std::vector<Vocabul
     const std::string bytes = {'\xFF', static_cast<char>(n / 256), static_cast<char>(n % 256)};
     made->tags_.push_back({std::exchange(token.bytes, bytes), bytes});
   }
-  Sorted sorted[kNumTextClasses][std::size(kTierChars)], broken;
+  constexpr unsigned kKinds = 1U << kNumTextClasses;
+  Sorted sorted[kKinds][std::size(kTierChars)], broken;
   for (const VocabularyToken& token : tokens) {
     made->first_byte_.resize(static_cast<std::size_t>(token.id) + 1, static_cast<std::uint32_t>(made->text_.size()));
     made->text_ += token.bytes;
@@ -140,17 +143,20 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::create(std::vector<Vocabul
       continue;
     }
     const auto tier = std::lower_bound(std::begin(kTierChars), std::end(kTierChars), kind->num_chars) - kTierChars;
-    sorted[static_cast<int>(kind->text)][tier].push_back(&token);
+    sorted[kind->classes][tier].push_back(&token);
   }
   made->first_byte_.push_back(static_cast<std::uint32_t>(made->text_.size()));
   made->mask_words_ = (made->first_byte_.size() - 1 + 31) / 32;
-  for (int text = 0; text < kNumTextClasses; ++text) {
+  for (unsigned classes = 0; classes < kKinds; ++classes) {
     for (std::size_t tier = 0; tier < std::size(kTierChars); ++tier) {
-      Sorted& members = sorted[text][tier];
+      Sorted& members = sorted[classes][tier];
       if (members.empty()) continue;
-      std::vector<std::uint32_t> mask = make_mask(members, made->mask_words_);
+      Group& group = made->groups_.emplace_back();
+      for (int text = 0; text < kNumTextClasses; ++text) group.belongs[text] = (classes >> text & 1U) != 0;
+      group.most_chars = kTierChars[tier];
+      group.mask = make_mask(members, made->mask_words_);
       sort_out_twins(members, made->twins_);
-      made->groups_.push_back({static_cast<TextClass>(text), kTierChars[tier], std::move(mask), make_trie(members)});
+      group.nodes = make_trie(members);
     }
   }
   sort_out_twins(broken, made->twins_);

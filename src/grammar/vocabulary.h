@@ -43,7 +43,7 @@ class Vocabulary {
     std::uint8_t byte, depth;  // depth of the root's children: 1
   };
   struct Group {
-    TextClass text;
+    bool belongs[kNumTextClasses];    // to which classes of text all its tokens belong
     std::uint8_t most_chars;          // of a token in it
     std::vector<std::uint32_t> mask;  // [mask words]
     std::vector<Node> nodes;

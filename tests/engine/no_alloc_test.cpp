@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "ckpt/checkpoint.h"
 #include "engine/engine.h"
+#include "engine/grammar_rule.h"
 #include "tests/engine/real_model.h"
 #include "text/tokenizer.h"
 
@@ -108,6 +109,21 @@ void say_long_tokens(Request& request, const Tokenizer& tokenizer) {
   request.stop_strings.push_back(begun + "!");
 }
 
+// JSON that nests, JSON of a schema that calls itself, and an ambiguous grammar: long texts all of them.
+std::shared_ptr<TokenRule> form_of(int i, const std::shared_ptr<const grammar::Vocabulary>& vocabulary,
+                                   std::int32_t end) {
+  const grammar::Source sources[] = {
+      grammar::Source::json_object(),
+      grammar::Source::json_schema(
+          *parse_json(R"({"type":"array","minItems":50,"items":{"$ref":"#/$defs/t"},"$defs":{"t":
+        {"type":"object","properties":{"name":{"type":"string"},"more":{"type":"array","items":{"$ref":"#/$defs/t"}}}}}})")),
+      grammar::Source::ebnf("root ::= (word | [a-z]+ | word \"s\") (\" \" | \"(\" root \")\") root\n | \".\"\nword ::= "
+                            "[a-z] word | [a-z]"),
+  };
+  return std::make_shared<GrammarRule>(*grammar::compile(sources[i], *vocabulary), vocabulary, std::vector{end},
+                                       std::nullopt);
+}
+
 class NoAllocation : public testing::TestWithParam<RealModel> {};
 
 TEST_P(NoAllocation, ARoundThatNeitherAdmitsNorEndsAllocatesNothing) {
@@ -127,11 +143,14 @@ TEST_P(NoAllocation, ARoundThatNeitherAdmitsNorEndsAllocatesNothing) {
   ASSERT_TRUE(model);
   const SteadyClock clock;
   Engine engine(**model, tokenizer ? &*tokenizer : nullptr, costs_of((*model)->facts(), 0, 0), clock, {});
+  std::shared_ptr<const grammar::Vocabulary> vocabulary;
+  if (tokenizer) vocabulary = *grammar::Vocabulary::create(*tokenizer, (*model)->facts().vocab_size);
   std::vector<std::shared_ptr<CountingSink>> sinks;
   for (int i = 0; i < 6; ++i) {
     sinks.push_back(std::make_shared<CountingSink>());
     Request request = request_of(i, (*model)->facts().vocab_size, 75 + i);
     if (i == 5 && tokenizer) say_long_tokens(request, *tokenizer);
+    if (i < 3 && tokenizer) request.rule = form_of(i, vocabulary, *tokenizer->find_id("<|im_end|>"));
     ASSERT_TRUE(engine.submit(std::move(request), sinks.back()));
   }
   const auto anyone_over = [&] {

@@ -1,6 +1,6 @@
 // For tools/oracles/schema_oracle.py: a JSON object a line in, one out.
 //
-//   in   {"schema": ..., "texts": [...], "walks": n, "seed": n, "model": FOLDER?}
+//   in   {"schema": ..., "texts": [...], "walks": n, "seed": n}
 //   out  {"error": "..."} or {"taken": [true, ...], "walks": ["...", ...]}
 //
 // A walk draws tokens of the bundled vocabulary at random from the masks until the text is whole and an end is drawn,
@@ -38,9 +38,17 @@ std::string walk(const std::shared_ptr<const grammar::Grammar>& compiled,
       if ((mask[id / 32] >> (id % 32) & 1U) == 0) continue;
       allowed.push_back(static_cast<std::int32_t>(id));
       const std::string_view bytes = vocabulary->bytes_of(allowed.back());
-      if (bytes.find_first_of("\"}]") != std::string_view::npos) closing.push_back(allowed.back());
+      if (bytes == "\"" || bytes == "}" || bytes == "]") closing.push_back(allowed.back());
     }
     if (allowed.empty()) return is_whole ? text : text + "<dead end>";
+    const auto quote =
+        std::find_if(closing.begin(), closing.end(), [&](std::int32_t id) { return vocabulary->bytes_of(id) == "\""; });
+    const bool is_in_string = allowed.size() > 1000;  // where brackets are text
+    if (quote != closing.end()) {
+      closing = {*quote};
+    } else if (is_in_string) {
+      closing.clear();
+    }
     const auto& from = !closing.empty() && random_bits(seed, step, 1) % 100 < 20 + step ? closing : allowed;
     const std::int32_t token = from[random_bits(seed, step, 2) % from.size()];
     text += vocabulary->bytes_of(token);
