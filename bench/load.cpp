@@ -320,9 +320,10 @@ std::vector<Pooled> make_pool(Subject& subject, const Options& options, bool at_
     prompt.insert(prompt.end(), more.begin(), more.end());
     const int room = context - static_cast<int>(prompt.size());
     Request request = request_of(prompt, std::min(room, dice.between(8, 120)));
-    if (!at_random && i % 4 == 0) request.max_tokens = room;  // the whole window is reserved, and an end is met
-    if (request.max_tokens == room) request.end_ids = {subject.words[0], subject.words[1], subject.words[2]};
-    if (request.max_tokens == room && room > 200) request.max_tokens = room;
+    if (!at_random && i % 4 == 0) {  // its whole window is reserved, though its end comes early
+      request.end_ids = {lone.answer(request).ids.back()};
+      request.max_tokens = room;
+    }
     if (at_random) {
       request.draw.temperature = dice.chance(50) ? 0.0F : 0.9F;
       request.draw.seed = static_cast<std::uint64_t>(i);
