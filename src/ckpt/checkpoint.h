@@ -58,6 +58,9 @@ class WeightSource {
   }
   // Whether the zero-centred norms' gains are stored with the one added (MLX): of the head's tensors, or the others'.
   virtual bool gains_hold_one(bool /*of_head*/) const { return false; }
+  // Matrices and tables have shapes and addresses of their own, but nothing may read them: whoever places them on a GPU
+  // makes up contents there.
+  virtual bool is_hollow() const { return false; }
 };
 
 // One routed expert of one layer, any layout: gate and up [expert_size, hidden], down [hidden, expert_size].
@@ -119,10 +122,16 @@ class Checkpoint final : public WeightSource {
   std::unique_ptr<Files> files_;
 };
 
-// Weights from a seed in a published shape, no file: for benches. Known names: qwen3.5-0.8b. InvalidArgument for
-// another name, Io where there is no memory for it.
+// Weights from a seed in a published shape, no file: for benches. Known names: qwen3.5-0.8b, qwen3.8-27b,
+// qwen3.5-35b-a3b, qwen3.8-flash-next (whose n-gram table is a tenth of the published one: what a token reads of it is
+// the same). InvalidArgument for another name, Io where there is no memory for it.
+struct SyntheticOptions {
+  std::uint64_t seed = 1;
+  int num_layers = 0;      // the first so many; 0 = all
+  bool is_hollow = false;  // WeightSource::is_hollow: sizes no host has memory for
+};
 Result<ModelConfig> synthetic_config(std::string_view shape_name);
-Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name, std::uint64_t seed);
+Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name, const SyntheticOptions& options);
 // The same for any shape: each value depends on (seed, tensor's name, index) alone. CHECKs that there is memory.
 std::unique_ptr<WeightSource> make_synthetic(const ModelConfig& config, bool has_mtp, std::uint64_t seed);
 

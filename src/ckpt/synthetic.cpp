@@ -68,18 +68,22 @@ constexpr std::size_t kAlignBytes = 64;
 
 class SyntheticWeights final : public WeightSource {
  public:
-  static Result<std::unique_ptr<WeightSource>> create(const ModelConfig& config, bool has_mtp, std::uint64_t seed) {
+  static Result<std::unique_ptr<WeightSource>> create(const ModelConfig& config, bool has_mtp, std::uint64_t seed,
+                                                      bool is_hollow = false) {
     const std::vector<TensorSpec> specs = inventory(config, has_mtp);
     std::size_t total_bytes = 0;
     for (const TensorSpec& spec : specs) total_bytes += bytes_of(spec);
-    void* memory = ::mmap(nullptr, total_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    // Of a hollow one only what is written gets memory.
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (is_hollow ? MAP_NORESERVE : 0);
+    void* memory = ::mmap(nullptr, total_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (memory == MAP_FAILED) {
       return failure(ErrorCode::Io, fmt::format("no memory for {} bytes of synthetic weights", total_bytes));
     }
     // In huge pages, where the system has them: reading it then costs what reading weights costs.
-    ::madvise(memory, total_bytes, MADV_HUGEPAGE);
+    if (!is_hollow) ::madvise(memory, total_bytes, MADV_HUGEPAGE);
     auto made = std::unique_ptr<SyntheticWeights>(
         new SyntheticWeights(config, has_mtp, static_cast<std::byte*>(memory), total_bytes));
+    made->is_hollow_ = is_hollow;
     made->fill_all(specs, seed);
     return made;
   }
@@ -89,6 +93,7 @@ class SyntheticWeights final : public WeightSource {
 
   const ModelConfig& config() const override { return config_; }
   bool has_mtp() const override { return has_mtp_; }
+  bool is_hollow() const override { return is_hollow_; }
   std::optional<Tensor> find(std::string_view name) const override {
     const auto found = tensors_.find(name);
     if (found == tensors_.end()) return std::nullopt;
@@ -103,7 +108,7 @@ class SyntheticWeights final : public WeightSource {
     ThreadPool pool(num_physical_threads());
     std::byte* at = memory_;
     for (const TensorSpec& spec : specs) {
-      fill(spec, at, name_key(spec.name, seed), pool);
+      if (!is_hollow_ || spec.tensor_class == TensorClass::Vector) fill(spec, at, name_key(spec.name, seed), pool);
       tensors_.emplace(spec.name, Tensor{at, dtype_of(spec), spec.shape});
       at += bytes_of(spec);
     }
@@ -156,7 +161,7 @@ class SyntheticWeights final : public WeightSource {
   }
 
   ModelConfig config_;
-  bool has_mtp_;
+  bool has_mtp_, is_hollow_ = false;
   std::size_t total_bytes_;
   std::byte* memory_;
   ByName<Tensor> tensors_;
@@ -182,17 +187,89 @@ ModelConfig qwen35_08b() {
   return config;
 }
 
+std::vector<LayerKind> layers_of(int count) {
+  std::vector<LayerKind> layers;
+  for (int i = 0; i < count; ++i) layers.push_back(i % 4 == 3 ? LayerKind::Attention : LayerKind::Linear);
+  return layers;
+}
+
+ModelConfig qwen38_27b() {
+  ModelConfig config = qwen35_08b();
+  config.hidden_size = 5120;
+  config.layers = layers_of(64);
+  config.tied_embeddings = false;
+  config.q_heads = 24;
+  config.kv_heads = 4;
+  config.linear_v_heads = 48;
+  config.mlp_size = 17408;
+  return config;
+}
+
+ModelConfig qwen35_35b_a3b() {
+  ModelConfig config = qwen35_08b();
+  config.architecture = Architecture::Qwen35Moe;
+  config.hidden_size = 2048;
+  config.layers = layers_of(40);
+  config.tied_embeddings = false;
+  config.q_heads = 16;
+  config.kv_heads = 2;
+  config.linear_v_heads = 32;
+  config.mlp_size = 0;
+  config.moe = {.num_experts = 256, .experts_per_token = 8, .expert_size = 512, .shared_expert_size = 512};
+  return config;
+}
+
+ModelConfig qwen38_flash_next() {
+  ModelConfig config = qwen35_08b();
+  config.architecture = Architecture::Qwen4Exp;
+  config.hidden_size = 2560;
+  config.layers = layers_of(48);
+  config.tied_embeddings = false;
+  config.q_heads = 24;
+  config.kv_heads = 2;
+  config.linear_v_heads = 48;
+  config.linear_gate = GateActivation::Sigmoid;
+  config.mlp_size = 0;
+  config.moe = {.num_experts = 512, .experts_per_token = 10, .expert_size = 640, .shared_expert_size = 640};
+  config.hyper = {.num_streams = 4, .rank = 320};
+  config.ngram.layers = {1};
+  config.ngram.embed_dim = 2560;
+  config.ngram.vocab_base = 2'000'000;  // published: ten times that
+  config.indexer = {.num_heads = 4, .head_dim = 128, .budget_tokens = 2048, .block_tokens = 4};
+  return config;
+}
+
+struct PublishedShape {
+  std::string_view name;
+  ModelConfig (*config)();
+};
+constexpr PublishedShape kShapes[] = {{"qwen3.5-0.8b", qwen35_08b},
+                                      {"qwen3.8-27b", qwen38_27b},
+                                      {"qwen3.5-35b-a3b", qwen35_35b_a3b},
+                                      {"qwen3.8-flash-next", qwen38_flash_next}};
+
 }  // namespace
 
 Result<ModelConfig> synthetic_config(std::string_view shape_name) {
-  if (shape_name == "qwen3.5-0.8b") return qwen35_08b();
+  std::string known;
+  for (const PublishedShape& each : kShapes) {
+    if (each.name == shape_name) return each.config();
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", each.name);
+  }
   return failure(ErrorCode::InvalidArgument,
-                 fmt::format("unknown synthetic shape \"{}\" (known: qwen3.5-0.8b)", shape_name));
+                 fmt::format("unknown synthetic shape \"{}\" (known: {})", shape_name, known));
 }
 
-Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name, std::uint64_t seed) {
-  TRY(const ModelConfig config, synthetic_config(shape_name));
-  return SyntheticWeights::create(config, true, seed);
+Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name, const SyntheticOptions& options) {
+  TRY(ModelConfig config, synthetic_config(shape_name));
+  if (options.num_layers > 0) {
+    if (options.num_layers > config.num_layers()) {
+      return failure(ErrorCode::InvalidArgument,
+                     fmt::format("{} layers: {} has {}", options.num_layers, shape_name, config.num_layers()));
+    }
+    config.layers.resize(static_cast<std::size_t>(options.num_layers));
+  }
+  return SyntheticWeights::create(config, true, options.seed, options.is_hollow);
 }
 
 std::unique_ptr<WeightSource> make_synthetic(const ModelConfig& config, bool has_mtp, std::uint64_t seed) {

@@ -113,6 +113,8 @@ OneStream measure(Model& model) {
 struct BenchOptions {
   LoadOptions load;
   std::string synthetic;
+  int num_layers = 0;
+  std::string format = "bf16";
   std::vector<double> accept{0.80, 0.65, 0.50};
   std::vector<int> streams;
   std::vector<std::string> prompts;
@@ -140,7 +142,9 @@ struct Subject {
 Result<void> open_source(const BenchOptions& options, Subject& subject) {
   if (options.is_synthetic()) {
     subject.name = options.synthetic + " (synthetic)";
-    TRY(subject.source, make_synthetic(options.synthetic, 1));
+    // On a GPU the weights are made up where they are wanted.
+    const bool is_hollow = isa_on(options.load.device) == Isa::Sm90;
+    TRY(subject.source, make_synthetic(options.synthetic, {.num_layers = options.num_layers, .is_hollow = is_hollow}));
     return {};
   }
   TRY(subject.name, model_folder(options.load));
@@ -317,7 +321,15 @@ Result<int> run_bench(const BenchOptions& options) {
 void add_bench_flags(CLI::App& app, BenchOptions& options) {
   add_load_flags(app, options.load);
   auto* synthetic = app.add_option("--synthetic", options.synthetic,
-                                   "a published shape with weights from a seed instead of a model: qwen3.5-0.8b");
+                                   "a published shape with weights from a seed instead of a model: qwen3.5-0.8b, "
+                                   "qwen3.8-27b, qwen3.5-35b-a3b, qwen3.8-flash-next");
+  app.add_option("--layers", options.num_layers, "with --synthetic: the first so many (default: all)")
+      ->check(CLI::Range(1, 1024))
+      ->needs(synthetic);
+  app.add_option("--format", options.format, "with --synthetic: of the weights")
+      ->check(CLI::IsMember({"bf16"}))
+      ->needs(synthetic)
+      ->capture_default_str();
   app.add_option("--accept", options.accept,
                  "with --synthetic: chances that drafts 1, 2, ... are all kept (default: 0.80,0.65,0.50)")
       ->delimiter(',')

@@ -11,9 +11,8 @@ namespace rondo {
 namespace {
 
 std::string check_device(const std::string& device) {
-  if (device == "auto" || device == "cpu") return "";
-  if (device == "cuda") return "cuda is not in this build yet; auto and cpu serve on the CPU";
-  return fmt::format("'{}' is no device; known: auto, cpu", device);
+  if (device == "auto" || device == "cpu" || device == "cuda") return "";
+  return fmt::format("'{}' is no device; known: auto, cpu, cuda", device);
 }
 
 }  // namespace
@@ -30,9 +29,15 @@ std::optional<int> parse_flags(CLI::App& app, int argc, char** argv) {
   }
 }
 
+void add_device_flag(CLI::App& app, LoadOptions& options) {
+  app.add_option("--device", options.device, "auto (a GPU where there is one), cpu or cuda")
+      ->check(check_device)
+      ->capture_default_str();
+}
+
 void add_load_flags(CLI::App& app, LoadOptions& options) {
   app.add_option("MODEL", options.model_folder, "checkpoint folder; without one, the bundled model");
-  app.add_option("--device", options.device, "auto or cpu")->check(check_device)->capture_default_str();
+  add_device_flag(app, options);
   app.add_option("--threads", options.num_threads, "threads that compute (default: one a core)")
       ->check(CLI::Range(1, 1024));
   app.add_option("--context", options.context_tokens,

@@ -45,9 +45,20 @@ Result<std::string> model_folder(const LoadOptions& options) {
   return find_bundled_model();
 }
 
+// auto: a GPU if this build has code for one and the machine has it, and says so if only the first is true.
+Isa isa_on(const std::string& device) {
+  if (device == "cuda") return Isa::Sm90;  // where there is none, loading refuses in words
+  if (device == "cpu" || !built_with_cuda()) return best_isa();
+  const auto queue = open_queue(Isa::Sm90);
+  if (queue) return Isa::Sm90;
+  log_info("{}; this is the CPU", queue.error().message);
+  return best_isa();
+}
+
 ModelOptions model_options(const LoadOptions& options, const WeightSource& source, const Tokenizer* tokenizer) {
   ModelOptions out;
   out.context_tokens = options.context_tokens.value_or(std::min(source.config().context_tokens, kDefaultContextTokens));
+  out.isa = isa_on(options.device);
   out.max_streams = options.num_streams;
   out.max_rows = std::max(out.max_rows, options.num_streams);
   out.max_drafts = options.max_depth;

@@ -57,6 +57,7 @@ struct Loaded {
 // Progress goes to stderr (cli/progress.h). Errors name the file or the flag.
 Result<Loaded> load(const LoadOptions& options);
 
+Isa isa_on(const std::string& device);                         // what --device means on this machine
 Result<std::string> model_folder(const LoadOptions& options);  // the one named, else the bundled one
 // Sets the prefix cache's part of `out` as the options say; InvalidArgument, naming the flag, when it is too small.
 Result<void> fit_prompt_cache(const LoadOptions& options, const WeightSource& source, ThreadPool& pool,

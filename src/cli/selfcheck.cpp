@@ -184,6 +184,7 @@ int selfcheck_command(int argc, char** argv) {
                "rondo selfcheck");
   SelfcheckOptions options;
   app.add_option("MODEL", options.load.model_folder, "checkpoint folder; without one, the bundled model");
+  add_device_flag(app, options.load);
   app.add_option("--threads", options.load.num_threads, "threads that compute (default: one a core)")
       ->check(CLI::Range(1, 1024));
   app.add_option("--context", options.load.context_tokens,

@@ -19,8 +19,7 @@ std::string human_bytes(std::uint64_t bytes) {
 }  // namespace
 
 Result<Buffer> Buffer::reserve(std::size_t size_bytes, const std::string& what) {
-  Buffer buffer;
-  if (size_bytes == 0) return buffer;
+  if (size_bytes == 0) return Buffer();
   void* data = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
     return failure(ErrorCode::Io,
@@ -28,22 +27,23 @@ Result<Buffer> Buffer::reserve(std::size_t size_bytes, const std::string& what) 
   }
   ::madvise(data, size_bytes, MADV_HUGEPAGE);
   std::memset(data, 0, size_bytes);  // touch every page now, not under a request
-  buffer.data_ = static_cast<std::byte*>(data);
-  buffer.size_bytes_ = size_bytes;
-  return buffer;
+  return Buffer(static_cast<std::byte*>(data), size_bytes, [](std::byte* at, std::size_t size) { ::munmap(at, size); });
 }
 
 Buffer::Buffer(Buffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_bytes_(std::exchange(other.size_bytes_, 0)),
+      release_(other.release_) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_bytes_, other.size_bytes_);
+  std::swap(release_, other.release_);
   return *this;
 }
 
 Buffer::~Buffer() {
-  if (data_ != nullptr) ::munmap(data_, size_bytes_);
+  if (data_ != nullptr) release_(data_, size_bytes_);
 }
 
 std::uint64_t MemoryPlan::reserved_bytes() const {

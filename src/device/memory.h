@@ -17,6 +17,9 @@ class Buffer {
  public:
   static Result<Buffer> reserve(std::size_t size_bytes, const std::string& what);  // Io, naming `what` and the size
   Buffer() = default;
+  using Release = void (*)(std::byte* data, std::size_t size_bytes);
+  Buffer(std::byte* data, std::size_t size_bytes, Release release)  // adopts: device/cuda has memory of its own kind
+      : data_(data), size_bytes_(size_bytes), release_(release) {}
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
@@ -27,6 +30,7 @@ class Buffer {
  private:
   std::byte* data_ = nullptr;
   std::size_t size_bytes_ = 0;
+  Release release_ = nullptr;
 };
 
 // What is reserved, line by line, before anything is.

@@ -1,7 +1,12 @@
 #include "device/stream.h"
 
+#include <cstring>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
+#endif
+#ifdef RONDO_CUDA
+#include "device/cuda/queue.h"
 #endif
 
 namespace rondo {
@@ -24,6 +29,7 @@ std::string_view isa_name(Isa isa) {
     case Isa::Baseline: return "baseline";
     case Isa::Avx2: return "avx2";
     case Isa::Avx512: return "avx512";
+    case Isa::Sm90: return "sm_90";
   }
   return "unknown";
 }
@@ -41,6 +47,11 @@ bool has_isa(Isa isa) {
     case Isa::Avx2: return false;
     case Isa::Avx512: return false;
 #endif
+#ifdef RONDO_CUDA
+    case Isa::Sm90: return CudaQueue::open().has_value();
+#else
+    case Isa::Sm90: return false;
+#endif
   }
   return false;
 }
@@ -51,5 +62,66 @@ Isa best_isa() {
   }
   return Isa::Baseline;
 }
+
+#ifdef RONDO_CUDA
+bool built_with_cuda() { return true; }
+void Stream::upload(void* to, const void* from_host, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (on_cuda()) return queue_->upload(to, from_host, bytes);
+  if (to != from_host) std::memcpy(to, from_host, bytes);
+}
+void Stream::download(void* to_host, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (on_cuda()) return queue_->download(to_host, from, bytes);
+  if (to_host != from) std::memcpy(to_host, from, bytes);
+}
+void Stream::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (on_cuda()) return queue_->copy(to, from, bytes);
+  std::memcpy(to, from, bytes);
+}
+void Stream::wait() {
+  if (on_cuda()) queue_->wait();
+}
+void Stream::mark() {
+  if (on_cuda()) queue_->mark();
+}
+void Stream::wait_for_mark() {
+  if (on_cuda()) queue_->wait_for_mark();
+}
+Result<std::shared_ptr<CudaQueue>> open_queue(Isa isa) {
+  if (isa != Isa::Sm90) return std::shared_ptr<CudaQueue>();
+  TRY(std::unique_ptr<CudaQueue> queue, CudaQueue::open());
+  return std::shared_ptr<CudaQueue>(std::move(queue));
+}
+Result<Buffer> reserve_for(Isa isa, std::size_t size_bytes, const std::string& what) {
+  return isa == Isa::Sm90 ? reserve_on_gpu(size_bytes, what) : Buffer::reserve(size_bytes, what);
+}
+Result<Buffer> reserve_host_for(Isa isa, std::size_t size_bytes, const std::string& what) {
+  return isa == Isa::Sm90 ? reserve_pinned(size_bytes, what) : Buffer::reserve(size_bytes, what);
+}
+#else
+bool built_with_cuda() { return false; }
+void Stream::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+Result<std::shared_ptr<CudaQueue>> open_queue(Isa isa) {
+  if (isa != Isa::Sm90) return std::shared_ptr<CudaQueue>();
+  return failure(ErrorCode::NotFound, "this build has no CUDA code: cmake --preset cuda makes one that has");
+}
+Result<Buffer> reserve_for(Isa, std::size_t size_bytes, const std::string& what) {
+  return Buffer::reserve(size_bytes, what);
+}
+Result<Buffer> reserve_host_for(Isa, std::size_t size_bytes, const std::string& what) {
+  return Buffer::reserve(size_bytes, what);
+}
+void Stream::upload(void* to, const void* from_host, std::size_t bytes) {
+  if (to != from_host && bytes > 0) std::memcpy(to, from_host, bytes);
+}
+void Stream::download(void* to_host, const void* from, std::size_t bytes) { upload(to_host, from, bytes); }
+void Stream::wait() {}
+void Stream::mark() {}
+void Stream::wait_for_mark() {}
+#endif
 
 }  // namespace rondo

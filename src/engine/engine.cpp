@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/log.h"
+#include "device/device_error.h"
 #include "engine/inbox.h"
 #include "engine/round.h"
 #include "engine/scheduler.h"
@@ -129,11 +131,16 @@ bool Engine::turn() { return state_->turn(); }
 
 void Engine::run(std::stop_token stop) {
   State& s = *state_;
-  while (!stop.stop_requested()) {
-    if (!s.turn()) s.inbox.wait(stop, kIdleTurn);
+  Error stopping{ErrorCode::Unavailable, "the server is stopping"};
+  try {
+    while (!stop.stop_requested()) {
+      if (!s.turn()) s.inbox.wait(stop, kIdleTurn);
+    }
+  } catch (const DeviceError& error) {  // the other catcher is main; /health tells that the loop stands still
+    stopping.message = fmt::format("the device failed: {}", error.what());
+    log_error("{}; restart the server", stopping.message);
   }
   s.stopped = true;
-  const Error stopping{ErrorCode::Unavailable, "the server is stopping"};
   for (const InboxMessage& message : s.inbox.close()) {
     if (!message.submission) continue;
     message.submission->sink->on_failed(stopping);

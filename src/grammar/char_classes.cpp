@@ -1,6 +1,7 @@
 #include "grammar/char_classes.h"
 
 #include <charconv>
+#include <cstdint>
 
 namespace rondo::grammar {
 

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
-#include "ops/common/row_span.h"
+#include "ops/common/row_spans.h"
 #include "tensor/tensor.h"
 
 namespace rondo {
@@ -12,7 +11,7 @@ namespace rondo {
 struct Batch {
   int rows = 0;
   const std::int32_t* ids = nullptr;  // [rows]
-  std::span<const RowSpan> spans;
+  RowSpans spans;
   Tensor ngram_rows;  // I64 [rows, heads] of the n-gram table; unused without one
 };
 

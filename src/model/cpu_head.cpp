@@ -7,11 +7,10 @@
 
 namespace rondo {
 
-std::span<float> CpuModel::waiting_row(int slot_index, int index) const {
+float* CpuModel::waiting_row(int slot_index, int index) const {
   const Tensor waiting = reservation_->workspace().waiting;
   const std::int64_t width = reservation_->workspace().hidden.width();
-  return {waiting.f32() + (static_cast<std::int64_t>(slot_index) * kHeadBufferRows + index) * width,
-          static_cast<std::size_t>(width)};
+  return waiting.f32() + (static_cast<std::int64_t>(slot_index) * kHeadBufferRows + index) * width;
 }
 
 // The oldest rows go, as many as make the head's cache begin at a whole selected block.
@@ -28,33 +27,38 @@ void CpuModel::forget_waiting(int slot_index, int count) {
   Slot& of = slot(slot_index);
   CHECK(count <= static_cast<int>(of.waiting_ids.size()));
   const auto rest = static_cast<int>(of.waiting_ids.size()) - count;
-  for (int i = 0; i < rest; ++i)
-    std::ranges::copy(waiting_row(slot_index, i + count), waiting_row(slot_index, i).begin());
+  run_copies();
+  for (int i = 0; i < rest; ++i) {
+    copy_row(waiting_row(slot_index, i + count), waiting_row(slot_index, i));
+    if ((i + 1) % count == 0) run_copies();  // what is read next is written last
+  }
+  run_copies();
   of.waiting_ids.erase(of.waiting_ids.begin(), of.waiting_ids.begin() + count);
   of.head_next += count;
 }
 
-void CpuModel::keep_waiting(int slot_index, std::span<const float> hidden, std::int32_t next_token) {
+void CpuModel::keep_waiting(int slot_index, const float* hidden, std::int32_t next_token) {
   Slot& to = slot(slot_index);
   if (to.has_last) {  // the row before was kept without its next token: it is this row's own token
     to.waiting_ids.push_back(to.open_ids[0]);
     to.has_last = false;
   }
   if (static_cast<int>(to.waiting_ids.size()) == kHeadBufferRows) drop_oldest_waiting(slot_index);
-  std::ranges::copy(hidden, waiting_row(slot_index, static_cast<int>(to.waiting_ids.size())).begin());
+  copy_row(hidden, waiting_row(slot_index, static_cast<int>(to.waiting_ids.size())));
   to.waiting_ids.push_back(next_token);
 }
 
 void CpuModel::begin_head_batch() {
+  reservation_->begin_staging(stream_);
   spans_.clear();
   rows_ = 0;
 }
 
-void CpuModel::add_head_row(std::span<const float> hidden, std::int32_t id) {
+void CpuModel::add_head_row(const float* hidden, std::int32_t id) {
   const Workspace& w = reservation_->workspace();
   CHECK(rows_ < facts_.max_rows);
-  std::ranges::copy(hidden, w.head_in.f32() + rows_ * w.head_in.width());
-  w.ids.i32()[rows_++] = id;
+  copy_row(hidden, w.head_in.f32() + rows_ * w.head_in.width());
+  w.host.ids.i32()[rows_++] = id;
 }
 
 // The last `count` rows added are the slot's, from start_pos on.
@@ -73,10 +77,8 @@ void CpuModel::add_head_span(int slot_index, int start_pos, int count, std::span
 
 void CpuModel::run_head_batch() {
   const Workspace& w = reservation_->workspace();
-  Batch batch;
-  batch.rows = rows_;
-  batch.ids = w.ids.i32();
-  batch.spans = spans_;
+  run_copies();
+  const Batch batch = reservation_->stage(stream_, rows_, spans_);
   reservation_->network().head_forward(stream_, batch, w.head_in.slice(0, rows_), reservation_->scratch(),
                                        w.head_out.slice(0, rows_));
 }
@@ -91,8 +93,9 @@ void CpuModel::absorb_waiting(const Slice& slice) {
       add_head_row(waiting_row(slice.slot, row), of.waiting_ids[static_cast<std::size_t>(row)]);
     add_head_span(slice.slot, of.head_next, count, slice.blocks);
     run_head_batch();
-    if (of.has_last) std::ranges::copy(waiting_row(slice.slot, left), waiting_row(slice.slot, left - count).begin());
     forget_waiting(slice.slot, count);
+    if (of.has_last) copy_row(waiting_row(slice.slot, left), waiting_row(slice.slot, left - count));
+    run_copies();
     left -= count;
   }
 }
@@ -114,11 +117,16 @@ void CpuModel::absorb_prompt(std::span<const Slice> slices) {
     for (int row = 0; row + 1 < count; ++row)
       add_head_row(hidden_row(of.open_first_row + row), slice.ids[static_cast<std::size_t>(row) + 1]);
     if (rows_ > before) add_head_span(slice.slot, start_pos, rows_ - before, slice.blocks);
-    std::ranges::copy(hidden_row(of.open_first_row + count - 1), waiting_row(slice.slot, 0).begin());
-    of.has_last = true;
     of.head_next = slice.start_pos + count - 1;
   }
   if (rows_ > 0) run_head_batch();
+  for (const Slice& slice : slices) {  // after the batch has read what waited there
+    if (!slice.feeds_head) continue;
+    Slot& of = slot(slice.slot);
+    copy_row(hidden_row(of.open_first_row + static_cast<int>(slice.ids.size()) - 1), waiting_row(slice.slot, 0));
+    of.has_last = true;
+  }
+  run_copies();
 }
 
 std::span<const Drawn> CpuModel::draft_first(std::span<const DraftStream> streams) {
@@ -173,8 +181,7 @@ void CpuModel::absorb_group(std::span<const DraftStream> streams, std::size_t be
     all_streams_.push_back(static_cast<int>(i));
     num_drafted_[i] = 0;
   }
-  run_head_batch();
-  draw_drafts(all_streams_, head_rows_);
+  finish_level(all_streams_);
 }
 
 std::span<const Drawn> CpuModel::draft_next(std::span<const int> still_drafting) {
@@ -185,44 +192,34 @@ std::span<const Drawn> CpuModel::draft_next(std::span<const int> still_drafting)
     const DraftStream& each = drafting_[static_cast<std::size_t>(i)];
     Slot& of = slot(each.slot);
     const std::int64_t width = w.chain.width();
-    add_head_row({w.chain.f32() + i * width, static_cast<std::size_t>(width)}, of.draft_token);
+    add_head_row(w.chain.f32() + i * width, of.draft_token);
     add_head_span(each.slot, of.draft_pos++, 1, each.blocks);
     head_rows_.push_back(rows_ - 1);
   }
-  run_head_batch();
-  draw_drafts(still_drafting, head_rows_);
+  finish_level(still_drafting);
   return drafts_;
 }
 
 // The logits of each stream's last row, a draft from each, and the hidden state that a deeper level reads.
-void CpuModel::draw_drafts(std::span<const int> streams, std::span<const int> head_rows) {
+void CpuModel::finish_level(std::span<const int> streams) {
   const Workspace& w = reservation_->workspace();
-  const Network& network = reservation_->network();
-  const auto n = static_cast<std::int64_t>(streams.size());
-  network.head_logits(stream_, w.head_out, head_rows, reservation_->scratch(), w.draft_logits.slice(0, n));
-  const auto vocab = static_cast<std::size_t>(facts_.draft_vocab_size);
-  const int parts = std::min(stream_.pool().num_threads(), static_cast<int>(n));
-  stream_.pool().run(parts, [&](int part) {
-    for (std::size_t i = static_cast<std::size_t>(part); i < streams.size(); i += static_cast<std::size_t>(parts)) {
-      const auto stream = static_cast<std::size_t>(streams[i]);
-      const DraftStream& each = drafting_[stream];
-      Slot& of = slot(each.slot);
-      std::int32_t* drafted = &drafted_[stream * static_cast<std::size_t>(facts_.max_drafts)];
-      // The row that reads the token at position p predicts the one at p + 1; draft_pos is the next row's position.
-      const DrawRow row{.settings = each.draw,
-                        .position = of.draft_pos + 1,
-                        .generated = each.generated,
-                        .drafted = {drafted, static_cast<std::size_t>(num_drafted_[stream])},
-                        .mask = {}};
-      drafts_[stream] = draw_draft(stream_.isa(), {w.draft_logits.f32() + i * vocab, vocab}, network.draft_ids(), row,
-                                   draw_room(part));
-      of.draft_token = drafts_[stream].token;
-      CHECK(num_drafted_[stream] < facts_.max_drafts);
-      drafted[num_drafted_[stream]++] = of.draft_token;
-      const float* from = w.head_out.f32() + head_rows[i] * w.head_out.width();
-      std::copy_n(from, w.chain.width(), w.chain.f32() + static_cast<std::int64_t>(stream) * w.chain.width());
-    }
-  });
+  const auto wanted = stage_logit_rows(head_rows_);
+  if (stream_.on_cuda()) stage_drafts(streams);
+  run_head_batch();
+  const Tensor logits = w.draft_logits.slice(0, static_cast<std::int64_t>(streams.size()));
+  reservation_->network().head_logits(stream_, w.head_out, wanted, reservation_->scratch(), logits);
+  draw_drafts(streams, logits);
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    const auto stream = static_cast<std::size_t>(streams[i]);
+    Slot& of = slot(drafting_[stream].slot);
+    of.draft_token = drafts_[stream].token;
+    CHECK(num_drafted_[stream] < facts_.max_drafts);
+    drafted_[stream * static_cast<std::size_t>(facts_.max_drafts) + static_cast<std::size_t>(num_drafted_[stream]++)] =
+        of.draft_token;
+    const std::int64_t width = w.chain.width();
+    copy_row(w.head_out.f32() + head_rows_[i] * width, w.chain.f32() + static_cast<std::int64_t>(stream) * width);
+  }
+  run_copies();
 }
 
 }  // namespace rondo

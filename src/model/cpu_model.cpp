@@ -11,11 +11,11 @@ namespace rondo {
 CpuModel::CpuModel(std::unique_ptr<Reservation> reservation, const WeightSource& source, ThreadPool& pool,
                    const ModelOptions& options)
     : reservation_(std::move(reservation)),
-      stream_(pool, options.isa),
+      stream_(reservation_->stream(pool)),
       index_block_(std::max(1, source.config().indexer.num_heads > 0 ? source.config().indexer.block_tokens : 1)),
       slots_(static_cast<std::size_t>(options.max_streams)) {
   const int blocks = num_kv_blocks(options);
-  facts_ = {.arithmetic = fmt::format("cpu/{}", isa_name(options.isa)),
+  facts_ = {.arithmetic = fmt::format("{}/{}", stream_.on_cuda() ? "cuda" : "cpu", isa_name(options.isa)),
             .vocab_size = source.config().vocab_size,
             .context_tokens = options.context_tokens,
             .max_streams = options.max_streams,
@@ -37,6 +37,7 @@ CpuModel::CpuModel(std::unique_ptr<Reservation> reservation, const WeightSource&
              most_streams = static_cast<std::size_t>(options.max_streams);
   history_.reserve(most_rows + static_cast<std::size_t>(reach()));
   spans_.reserve(most_streams);
+  copies_.reserve(most_rows + most_streams * static_cast<std::size_t>(kHeadBufferRows));
   logit_rows_.reserve(static_cast<std::size_t>(Reservation::max_logit_rows(options)));
   tokens_.reserve(logit_rows_.capacity());
   logprobs_.resize(logit_rows_.capacity());
@@ -57,12 +58,23 @@ CpuModel::CpuModel(std::unique_ptr<Reservation> reservation, const WeightSource&
   for (auto* each : {&absorb_rows_, &group_ends_, &head_rows_, &all_streams_}) each->reserve(most_streams);
 }
 
-std::span<float> CpuModel::hidden_row(int row) const {
+float* CpuModel::hidden_row(int row) const {
   const Tensor hidden = reservation_->workspace().hidden;
-  return {hidden.f32() + row * hidden.width(), static_cast<std::size_t>(hidden.width())};
+  return hidden.f32() + row * hidden.width();
+}
+
+void CpuModel::copy_row(const float* from, float* to) {
+  if (copies_.size() == copies_.capacity()) run_copies();
+  copies_.push_back({from, to});
+}
+
+void CpuModel::run_copies() {
+  copy_rows(stream_, copies_, reservation_->workspace().hidden.width());
+  copies_.clear();
 }
 
 void CpuModel::begin_batch() {
+  reservation_->begin_staging(stream_);
   spans_.clear();
   rows_ = 0;
 }
@@ -70,7 +82,7 @@ void CpuModel::begin_batch() {
 void CpuModel::hash_history(const Slot& of, std::span<const std::int32_t> ids) {
   const int heads = reservation_->network().num_ngram_heads();
   if (heads == 0) return;
-  const Tensor hashed = reservation_->workspace().ngram_rows;
+  const Tensor hashed = reservation_->workspace().host.ngram_rows;
   auto* to = static_cast<std::int64_t*>(const_cast<void*>(hashed.data)) + static_cast<std::int64_t>(rows_) * heads;
   history_.assign(of.recent.begin(), of.recent.end());
   for (const std::int32_t id : ids) {
@@ -92,7 +104,7 @@ void CpuModel::add_rows(int slot_index, int start_pos, std::span<const std::int3
   CHECK(spans_.size() < spans_.capacity());
   for (const RowSpan& span : spans_) CHECK(span.slot != slot_index);
   for (const std::int32_t id : ids) CHECK(id >= 0 && id < facts_.vocab_size);
-  std::copy(ids.begin(), ids.end(), reservation_->workspace().ids.i32() + rows_);
+  std::copy(ids.begin(), ids.end(), reservation_->workspace().host.ids.i32() + rows_);
   hash_history(to, ids);
   spans_.push_back({.begin = rows_,
                     .count = count,
@@ -117,13 +129,9 @@ void CpuModel::remember(Slot& to, std::span<const std::int32_t> ids) const {
 }
 
 void CpuModel::run_batch() {
-  const Workspace& w = reservation_->workspace();
-  Batch batch;
-  batch.rows = rows_;
-  batch.ids = w.ids.i32();
-  batch.spans = spans_;
-  batch.ngram_rows = w.ngram_rows.slice(0, rows_);
-  reservation_->network().forward(stream_, batch, reservation_->scratch(), w.hidden.slice(0, rows_));
+  const Batch batch = reservation_->stage(stream_, rows_, spans_);
+  reservation_->network().forward(stream_, batch, reservation_->scratch(),
+                                  reservation_->workspace().hidden.slice(0, rows_));
 }
 
 void CpuModel::prefill(std::span<const Slice> slices) {
@@ -152,9 +160,11 @@ Verified CpuModel::verify(std::span<const Window> windows) {
     slot(window.slot).open_first_row = rows_;
     add_rows(window.slot, window.start_pos, window.ids, window.certain, window.blocks);
   }
+  const auto wanted = stage_logit_rows(logit_rows_);
+  if (stream_.on_cuda()) stage_draws(windows);
   run_batch();
   const Workspace& w = reservation_->workspace();
-  reservation_->network().logits(stream_, w.hidden, logit_rows_, reservation_->scratch(),
+  reservation_->network().logits(stream_, w.hidden, wanted, reservation_->scratch(),
                                  w.logits.slice(0, static_cast<std::int64_t>(logit_rows_.size())));
   draw_tokens(windows);
   for (const Window& window : windows) {
@@ -164,41 +174,6 @@ Verified CpuModel::verify(std::span<const Window> windows) {
     to.open_ids.assign(window.ids.begin(), window.ids.end());
   }
   return {tokens_, std::span(logprobs_).first(tokens_.size())};
-}
-
-DrawRoom CpuModel::draw_room(int part) const {
-  const Workspace& w = reservation_->workspace();
-  const auto vocab = static_cast<std::size_t>(facts_.vocab_size);
-  auto* candidates = static_cast<Candidate*>(const_cast<void*>(w.candidates.slice(part, 1).data));
-  auto* seen = static_cast<std::uint32_t*>(const_cast<void*>(w.seen.slice(part, 1).data));
-  return {{candidates, vocab}, {seen, (vocab + 31) / 32}};
-}
-
-void CpuModel::draw_tokens(std::span<const Window> windows) {
-  const Workspace& w = reservation_->workspace();
-  const auto vocab = static_cast<std::size_t>(facts_.vocab_size);
-  tokens_.resize(logit_rows_.size());
-  const auto draw_row = [&](std::size_t row, const Window& window, std::size_t draft, int part) {
-    const std::span<const float> logits{w.logits.f32() + row * vocab, vocab};
-    const auto certain = static_cast<std::size_t>(window.certain);
-    const DrawRow drawn{.settings = window.draw,
-                        .position = window.start_pos + static_cast<std::int64_t>(certain + draft),
-                        .generated = window.generated,
-                        .drafted = window.ids.subspan(certain, draft),
-                        .mask = window.masks.empty() ? TokenMask{} : window.masks[draft]};
-    tokens_[row] = draw(stream_.isa(), logits, drawn, draw_room(part));
-    if (window.num_top_logprobs >= 0) logprobs(logits, tokens_[row], window.num_top_logprobs, logprobs_[row]);
-  };
-  const int parts = std::min(stream_.pool().num_threads(), static_cast<int>(tokens_.size()));
-  stream_.pool().run(parts, [&](int part) {  // row i goes to part i mod parts
-    std::size_t row = 0;
-    for (const Window& window : windows) {
-      const std::size_t drafts = window.ids.size() - static_cast<std::size_t>(window.certain);
-      for (std::size_t draft = 0; draft <= drafts; ++draft, ++row) {
-        if (static_cast<int>(row) % parts == part) draw_row(row, window, draft, part);
-      }
-    }
-  });
 }
 
 void CpuModel::commit(std::span<const Kept> kept) {
@@ -218,6 +193,7 @@ void CpuModel::commit(std::span<const Kept> kept) {
     remember(to, std::span(to.open_ids).first(static_cast<std::size_t>(each.rows)));
     to.open_rows = 0;
   }
+  run_copies();
 }
 
 void CpuModel::release(int slot_index) {
@@ -238,6 +214,14 @@ Result<void> check_options(const WeightSource& source, const ModelOptions& o) {
                    fmt::format("a context of {} tokens: this model has at most {}", o.context_tokens, most));
   }
   CHECK(o.max_streams >= 1 && o.max_rows >= o.max_streams && o.max_drafts >= 1);
+  if (o.isa != Isa::Sm90) return {};
+  for (const Weight& weight : mapped_weights(source, Tables::With)) {
+    if (weight.view.format == WeightFormat::Bf16) continue;
+    return failure(ErrorCode::Unsupported,
+                   fmt::format("weights in {}: the GPU's code reads bf16 alone so far; --device cpu "
+                               "reads every format",
+                               format_name(weight.view)));
+  }
   return {};
 }
 
@@ -282,8 +266,8 @@ Result<void> fit_cache(const WeightSource& source, ThreadPool& pool, std::uint64
 Result<std::unique_ptr<Model>> load_model(const WeightSource& source, ThreadPool& pool, const ModelOptions& options,
                                           const Progress& progress) {
   TRY_VOID(check_options(source, options));
-  read_weights_in(source, progress);
-  TRY(auto reservation, Reservation::make(source, pool, options));
+  if (options.isa != Isa::Sm90) read_weights_in(source, progress);
+  TRY(auto reservation, Reservation::make(source, pool, options, progress));
   return std::make_unique<CpuModel>(std::move(reservation), source, pool, options);
 }
 

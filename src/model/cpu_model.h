@@ -1,11 +1,14 @@
-// CpuModel: the contract of model/model.h on a CPU. cpu_model.cpp has slots, windows and draws, cpu_head.cpp the
-// drafting pass, cpu_states.cpp exact states, cpu_timing.cpp the costs timed at load.
+// CpuModel: the contract of model/model.h over a network, on a CPU or a GPU: what differs is where a batch is staged
+// and who draws. cpu_model.cpp has slots, windows and rows, cpu_draws.cpp the draws, cpu_head.cpp the drafting pass,
+// cpu_states.cpp exact states, cpu_timing.cpp the costs timed at load.
 #pragma once
 
 #include <span>
 #include <vector>
 
 #include "model/reservation.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/sample/draw_rows.h"
 
 namespace rondo {
 
@@ -58,17 +61,27 @@ class CpuModel final : public Model {
 
   Slot& slot(int index) { return slots_[static_cast<std::size_t>(index)]; }
   int reach() const { return std::max(0, reservation_->network().ngram_size() - 1); }
-  std::span<float> hidden_row(int row) const;
-  std::span<float> waiting_row(int slot, int index) const;
+  float* hidden_row(int row) const;
+  float* waiting_row(int slot, int index) const;
+  void copy_row(const float* from, float* to);  // when run_copies comes, together with others
+  void run_copies();
 
-  // cpu_model.cpp
+  // cpu_model.cpp, cpu_draws.cpp
   void begin_batch();
   void add_rows(int slot_index, int start_pos, std::span<const std::int32_t> ids, int certain,
                 std::span<const std::int32_t> blocks);
   void hash_history(const Slot& of, std::span<const std::int32_t> ids);
   void remember(Slot& to, std::span<const std::int32_t> ids) const;
   void run_batch();
+  std::span<const std::int32_t> stage_logit_rows(std::span<const std::int32_t> rows);
   void draw_tokens(std::span<const Window> windows);
+  void draw_on_gpu(std::span<const Window> windows);
+  void stage_draws(std::span<const Window> windows);
+  void stage_drafts(std::span<const int> streams);
+  DrawRow draft_row(std::size_t stream);
+  void draw_drafts(std::span<const int> streams, Tensor logits);
+  std::span<const DrawnRow> run_draws(Tensor logits, const std::int32_t* ids);
+  std::span<const float> download_logits(Tensor row);
   DrawRoom draw_room(int part) const;
 
   // cpu_states.cpp
@@ -76,23 +89,23 @@ class CpuModel final : public Model {
   bool head_follows(const Slot& of) const;
   template <class Copy>
   void for_saved_rows(int slot_index, int state_index, Copy copy) const;
-  std::span<float> head_rows_of(int state_index) const;
-  void save_head(int slot_index, State& to, std::span<float> rows) const;
-  void restore_head(int slot_index, const State& from, std::span<const float> rows);
+  float* head_rows_of(int state_index) const;
+  void save_head(int slot_index, State& to, float* rows);
+  void restore_head(int slot_index, const State& from, const float* rows);
 
   // cpu_head.cpp
-  void keep_waiting(int slot_index, std::span<const float> hidden, std::int32_t next_token);
+  void keep_waiting(int slot_index, const float* hidden, std::int32_t next_token);
   void drop_oldest_waiting(int slot_index);
   void forget_waiting(int slot_index, int count);
   void absorb_waiting(const Slice& slice);
   void absorb_prompt(std::span<const Slice> slices);
   void begin_head_batch();
-  void add_head_row(std::span<const float> hidden, std::int32_t id);
+  void add_head_row(const float* hidden, std::int32_t id);
   void add_head_span(int slot_index, int start_pos, int count, std::span<const std::int32_t> blocks);
   void run_head_batch();
   void absorb_ahead(const DraftStream& stream);
   void absorb_group(std::span<const DraftStream> streams, std::size_t begin, std::size_t end);
-  void draw_drafts(std::span<const int> streams, std::span<const int> head_rows);
+  void finish_level(std::span<const int> streams);
 
   // cpu_timing.cpp
   double time_verify(int rows, int context, std::span<const std::int32_t> text);
@@ -112,6 +125,7 @@ class CpuModel final : public Model {
   std::vector<RowSpan> spans_;
   int rows_ = 0;
   std::vector<std::int32_t> logit_rows_;
+  std::vector<RowCopy> copies_;
   std::vector<std::int32_t> tokens_;
   std::vector<RowLogprobs> logprobs_;
   std::vector<std::int32_t> timing_blocks_;

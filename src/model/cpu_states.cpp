@@ -23,7 +23,9 @@ void CpuModel::settle(int slot_index) {
                      .fold = of.fold,
                      .first_pos = 0,
                      .blocks = nullptr};
-  reservation_->network().settle(stream_, {&span, 1}, reservation_->scratch());
+  reservation_->begin_staging(stream_);
+  const Batch batch = reservation_->stage(stream_, 0, {&span, 1});
+  reservation_->network().settle(stream_, batch.spans, reservation_->scratch());
   of.fold = 0;
 }
 
@@ -37,14 +39,14 @@ void CpuModel::for_saved_rows(int slot_index, int state_index, Copy copy) const 
   std::span<float> rest = reservation_->state(state_index);
   for (const Tensor& each : reservation_->past().slots) {
     const auto width = static_cast<std::size_t>(each.width());
-    copy(std::span(each.f32() + static_cast<std::size_t>(slot_index) * width, width), rest.first(width));
+    copy(each.f32() + static_cast<std::size_t>(slot_index) * width, rest.data(), width * sizeof(float));
     rest = rest.subspan(width);
   }
 }
 
-std::span<float> CpuModel::head_rows_of(int state_index) const {
+float* CpuModel::head_rows_of(int state_index) const {
   const Tensor waiting = reservation_->workspace().waiting;
-  return reservation_->state(state_index).last(static_cast<std::size_t>(waiting.width()));
+  return reservation_->state(state_index).last(static_cast<std::size_t>(waiting.width())).data();
 }
 
 SavedState CpuModel::save(int slot_index, int state_index) {
@@ -52,7 +54,8 @@ SavedState CpuModel::save(int slot_index, int state_index) {
   const Slot& of = slot(slot_index);
   CHECK(of.open_rows == 0 && of.next_pos > 0);  // a window that awaits its commit has no state yet
   settle(slot_index);
-  for_saved_rows(slot_index, state_index, [](auto from, auto to) { std::ranges::copy(from, to.begin()); });
+  for_saved_rows(slot_index, state_index,
+                 [&](float* from, float* to, std::size_t bytes) { stream_.copy(to, from, bytes); });
   State& to = states_[static_cast<std::size_t>(state_index)];
   to.recent = of.recent;
   to.saved = {.tokens = of.next_pos,
@@ -67,7 +70,7 @@ SavedState CpuModel::save(int slot_index, int state_index) {
 }
 
 // The rows that wait, the last of them without its next token.
-void CpuModel::save_head(int slot_index, State& to, std::span<float> rows) const {
+void CpuModel::save_head(int slot_index, State& to, float* rows) {
   const Slot& of = slots_[static_cast<std::size_t>(slot_index)];
   const auto width = reservation_->workspace().waiting.shape[2];
   const auto known = static_cast<int>(of.waiting_ids.size());
@@ -76,13 +79,12 @@ void CpuModel::save_head(int slot_index, State& to, std::span<float> rows) const
   to.waiting_ids.assign(of.waiting_ids.begin(), of.waiting_ids.begin() + before_last);
   to.head_first = of.head_first;
   to.head_next = all_absorbed ? of.head_next - 1 : of.head_next;
-  for (int row = 0; row <= before_last; ++row) {
-    const auto from = waiting_row(slot_index, all_absorbed ? of.absorbed_last : row);
-    std::ranges::copy(from, rows.subspan(static_cast<std::size_t>(row * width)).begin());
-  }
+  for (int row = 0; row <= before_last; ++row)
+    copy_row(waiting_row(slot_index, all_absorbed ? of.absorbed_last : row), rows + row * width);
+  run_copies();
 }
 
-void CpuModel::restore_head(int slot_index, const State& from, std::span<const float> rows) {
+void CpuModel::restore_head(int slot_index, const State& from, const float* rows) {
   Slot& to = slot(slot_index);
   const auto width = static_cast<std::size_t>(reservation_->workspace().waiting.shape[2]);
   to.waiting_ids = from.waiting_ids;
@@ -90,7 +92,8 @@ void CpuModel::restore_head(int slot_index, const State& from, std::span<const f
   to.head_first = from.head_first;
   to.head_next = from.head_next;
   for (std::size_t row = 0; row <= from.waiting_ids.size(); ++row)
-    std::ranges::copy(rows.subspan(row * width, width), waiting_row(slot_index, static_cast<int>(row)).begin());
+    copy_row(rows + row * width, waiting_row(slot_index, static_cast<int>(row)));
+  run_copies();
 }
 
 void CpuModel::restore(int slot_index, int state_index, std::span<const std::int32_t> from,
@@ -105,11 +108,15 @@ void CpuModel::restore(int slot_index, int state_index, std::span<const std::int
     const std::int32_t source = from[static_cast<std::size_t>(i)], target = to[static_cast<std::size_t>(i)];
     CHECK((source == target) == (i < state.saved.shared_tokens / kKvBlockTokens));
     if (source == target) continue;
-    for (const Tensor& each : reservation_->past().blocks)
-      std::copy_n(each.f32() + source * each.width(), each.width(), each.f32() + target * each.width());
+    for (const Tensor& each : reservation_->past().blocks) {
+      const std::size_t bytes = static_cast<std::size_t>(each.width()) * size_bytes(each.dtype);
+      auto* block = static_cast<std::byte*>(const_cast<void*>(each.data));
+      stream_.copy(block + static_cast<std::size_t>(target) * bytes, block + static_cast<std::size_t>(source) * bytes,
+                   bytes);
+    }
   }
   for_saved_rows(slot_index, state_index,
-                 [](auto slot_part, auto kept) { std::ranges::copy(kept, slot_part.begin()); });
+                 [&](float* slot_part, float* kept, std::size_t bytes) { stream_.copy(slot_part, kept, bytes); });
   into.next_pos = state.saved.tokens;
   into.recent = state.recent;
   if (!state.saved.has_head) return;

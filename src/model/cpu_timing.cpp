@@ -8,7 +8,6 @@
 #include <array>
 #include <chrono>
 
-#include "base/random.h"
 #include "model/cpu_model.h"
 
 namespace rondo {
@@ -76,10 +75,8 @@ void CpuModel::stand_at(int position) {
 }
 
 void CpuModel::fill_caches() {
-  const std::span<float> cache = reservation_->kv_floats();
-  for (std::size_t i = 0; i < cache.size(); ++i) {
-    cache[i] = static_cast<float>(unit_interval(random_bits(1, i)) * 2 - 1);
-  }
+  std::uint64_t seed = 1;
+  for (const Tensor& each : reservation_->past().blocks) fill_random(stream_, each, seed++);
 }
 
 double CpuModel::time_verify(int rows, int context, std::span<const std::int32_t> text) {

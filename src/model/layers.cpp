@@ -51,7 +51,8 @@ MixtureOfExperts::MixtureOfExperts(Loader& loader, const std::string& prefix) {
   const ModelConfig& c = loader.config();
   for (int e = 0; e < c.moe.num_experts; ++e) {
     const ExpertWeights expert = expert_weights(loader.source(), prefix, e);
-    experts_.push_back({.gate = expert.gate, .up = expert.up, .down = expert.down});
+    experts_.push_back(
+        {.gate = loader.placed(expert.gate), .up = loader.placed(expert.up), .down = loader.placed(expert.down)});
   }
   const GatedMlpWeights& one = experts_.front();
   const std::uint64_t expert_bytes = one.gate.size_bytes() + one.up.size_bytes() + one.down.size_bytes();
@@ -76,7 +77,7 @@ NgramEmbedding::NgramEmbedding(Loader& loader, int layer) {
   hidden_ = c.hidden_size;
   eps_ = c.norm_eps;
   conv_ = {.kernel = c.ngram.conv_kernel, .dilation = c.ngram.ngram_size};
-  table_ = ngram_table(loader.source(), layer);
+  for (const Weight& shard : ngram_table(loader.source(), layer)) table_.push_back(loader.placed(shard));
   key_ = loader.matrix(prefix + "key_proj.weight");
   value_ = loader.matrix(prefix + "value_proj.weight");
   key_gain_ = loader.gain(prefix + "norm_key.weight");
@@ -90,7 +91,7 @@ NgramEmbedding::NgramEmbedding(Loader& loader, int layer) {
                  slots.take(DType::F32, {o.max_streams, o.max_drafts, channels})};
 }
 
-void NgramEmbedding::settle(Stream& s, std::span<const RowSpan> spans, Scratch scratch) const {
+void NgramEmbedding::settle(Stream& s, const RowSpans& spans, Scratch scratch) const {
   const Tensor x = scratch.take_f32({1, key_.shape[0]}), out = scratch.take_f32({1, key_.shape[0]});
   causal_conv(s, spans, x, conv_weight_, conv_, conv_state_, out);
 }
@@ -166,7 +167,7 @@ void Layer::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor resid
   std::visit([&](const auto& junction) { junction.write(s, y, inject, residual); }, mlp_junction_);
 }
 
-void Layer::settle(Stream& s, std::span<const RowSpan> spans, Scratch scratch) const {
+void Layer::settle(Stream& s, const RowSpans& spans, Scratch scratch) const {
   if (ngram_) ngram_->settle(s, spans, scratch);
   if (const auto* delta_net = std::get_if<GatedDeltaNet>(&mixer_)) delta_net->settle(s, spans, scratch);
 }

@@ -71,7 +71,7 @@ class NgramEmbedding {
  public:
   NgramEmbedding(Loader& loader, int layer);
   void forward(Stream& s, const Batch& batch, Scratch scratch, Tensor residual) const;
-  void settle(Stream& s, std::span<const RowSpan> spans, Scratch scratch) const;  // spans of no rows: folds
+  void settle(Stream& s, const RowSpans& spans, Scratch scratch) const;  // spans of no rows: folds
 
  private:
   std::int64_t hidden_;
@@ -89,7 +89,7 @@ class Layer {
   enum class Place { Main, Head };  // the head's layer is attention, with no n-grams
   Layer(Loader& loader, const std::string& prefix, int index, Place place, Tensor rope_table);
   void forward(Stream& s, const Batch& batch, Scratch scratch, Tensor residual) const;
-  void settle(Stream& s, std::span<const RowSpan> spans, Scratch scratch) const;  // spans of no rows: folds
+  void settle(Stream& s, const RowSpans& spans, Scratch scratch) const;  // spans of no rows: folds
 
  private:
   std::int64_t hidden_;

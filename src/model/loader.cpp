@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/pointwise/pointwise.h"
+
 namespace rondo {
 
 namespace {
@@ -18,6 +20,10 @@ float element(const Tensor& tensor, std::int64_t i) {
   return 0;
 }
 
+std::size_t bytes_of(const Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.shape.num_elements()) * size_bytes(tensor.dtype);
+}
+
 Tensor found(const WeightSource& source, const std::string& name) {
   const auto tensor = source.find(name);
   CHECK(tensor.has_value());  // open() has checked the whole inventory
@@ -30,19 +36,6 @@ Weight found_weight(const WeightSource& source, const std::string& name) {
   return *weight;
 }
 
-// Rows of `row_bytes` each, in another order; `row_of` says which row of `from` comes next.
-template <class RowOf>
-const std::uint8_t* copied_rows(Arena& arena, const std::uint8_t* from, std::int64_t row_bytes, std::size_t rows,
-                                RowOf row_of) {
-  const Tensor out = arena.take(DType::U8, {static_cast<std::int64_t>(rows), row_bytes});
-  if (arena.counts_only()) return nullptr;
-  auto* to = static_cast<std::uint8_t*>(const_cast<void*>(out.data));
-  for (std::size_t i = 0; i < rows; ++i, to += row_bytes) {
-    std::memcpy(to, from + row_of(i) * row_bytes, static_cast<std::size_t>(row_bytes));
-  }
-  return out.as<std::uint8_t>();
-}
-
 }  // namespace
 
 Tensor Loader::slot_state(Shape shape) {
@@ -50,15 +43,57 @@ Tensor Loader::slot_state(Shape shape) {
   return past_.slots.back();
 }
 
-Tensor Loader::block_state(Shape shape) {
-  past_.blocks.push_back(arenas_.kv.take(DType::F32, shape));
+Tensor Loader::block_state(DType dtype, Shape shape) {
+  past_.blocks.push_back(arenas_.kv.take(dtype, shape));
   return past_.blocks.back();
 }
 
 Weight Loader::matrix(const std::string& name) {
   const Weight weight = found_weight(source_, name);
   count_row_bytes(weight.size_bytes());
-  return weight;
+  return placed(weight);
+}
+
+Weight Loader::placed(const Weight& weight) {
+  if (!on_gpu()) return weight;
+  if (weight.view.format != WeightFormat::Bf16) {  // load_model refuses it; a plan may still say what it would take
+    CHECK(arenas_.weights.counts_only());
+    arenas_.weights.take(DType::U8, {static_cast<std::int64_t>(weight.size_bytes())});
+    return weight;
+  }
+  const Tensor stored = weight.plain();
+  if (const auto found = placed_.find(stored.data); found != placed_.end()) return found->second;
+  const Tensor out = arenas_.weights.take(stored.dtype, stored.shape);
+  if (!arenas_.weights.counts_only()) {
+    if (source_.is_hollow()) {
+      make_up(out);
+    } else {
+      upload_->put(const_cast<void*>(out.data), stored.data, bytes_of(stored));
+    }
+  }
+  placed_.emplace(stored.data, out);
+  return out;
+}
+
+// Contents for a matrix that has none: about 1 / sqrt(inputs), so that activations keep their size.
+void Loader::make_up(Tensor matrix) {
+  const auto inputs = static_cast<float>(matrix.shape[matrix.shape.rank() - 1]);
+  fill_random(upload_->stream(), matrix, ++made_up_, std::sqrt(3.0F / inputs));
+}
+
+// write sees a tensor of the host; on a GPU what it wrote is uploaded.
+void Loader::fill(const Arena& arena, Tensor out, const std::function<void(Tensor)>& write) {
+  if (arena.counts_only()) return;
+  if (!on_gpu()) return write(out);
+  std::vector<std::byte> host(bytes_of(out));
+  write({host.data(), out.dtype, out.shape});
+  upload_->put(const_cast<void*>(out.data), host.data(), host.size());
+}
+
+Tensor Loader::table(DType dtype, Shape shape, const std::function<void(Tensor)>& write) {
+  const Tensor out = arenas_.tables.take(dtype, shape);
+  fill(arenas_.tables, out, write);
+  return out;
 }
 
 template <class Convert>
@@ -66,8 +101,9 @@ Tensor Loader::widened(const std::string& name, Convert convert) {
   const Tensor stored = found(source_, name);
   const std::int64_t n = stored.shape.num_elements();
   const Tensor out = arenas_.weights.take(DType::F32, {n});
-  if (arenas_.weights.counts_only()) return out;
-  for (std::int64_t i = 0; i < n; ++i) out.f32()[i] = convert(element(stored, i));
+  fill(arenas_.weights, out, [&](Tensor to) {
+    for (std::int64_t i = 0; i < n; ++i) to.f32()[i] = convert(element(stored, i));
+  });
   return out;
 }
 
@@ -86,27 +122,44 @@ Tensor Loader::conv_weight(const std::string& name) {
   const Tensor stored = found(source_, name);
   const std::int64_t channels = stored.shape[0], kernel = stored.shape[2];
   const Tensor out = arenas_.weights.take(DType::F32, {kernel, channels});
-  if (arenas_.weights.counts_only()) return out;
-  for (std::int64_t c = 0; c < channels; ++c) {
-    for (std::int64_t j = 0; j < kernel; ++j) out.f32()[j * channels + c] = element(stored, c * kernel + j);
-  }
+  fill(arenas_.weights, out, [&](Tensor to) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      for (std::int64_t j = 0; j < kernel; ++j) to.f32()[j * channels + c] = element(stored, c * kernel + j);
+    }
+  });
   return out;
+}
+
+// Rows of `row_bytes` each, in another order; `row_of` says which row of `from` comes next.
+const std::uint8_t* Loader::copied_rows(const std::uint8_t* from, std::int64_t row_bytes, std::size_t rows,
+                                        const std::function<std::int64_t(std::size_t)>& row_of) {
+  const Tensor out = arenas_.weights.take(DType::U8, {static_cast<std::int64_t>(rows), row_bytes});
+  fill(arenas_.weights, out, [&](Tensor on_host) {
+    auto* to = static_cast<std::uint8_t*>(const_cast<void*>(on_host.data));
+    for (std::size_t i = 0; i < rows; ++i, to += row_bytes) {
+      std::memcpy(to, from + row_of(i) * row_bytes, static_cast<std::size_t>(row_bytes));
+    }
+  });
+  return out.as<std::uint8_t>();
 }
 
 Weight Loader::matrix_rows(const std::string& name, const std::vector<std::int64_t>& rows) {
   const Weight stored = found_weight(source_, name);
   const CodedView& from = stored.view;
+  if (source_.is_hollow()) {
+    const Tensor made_up = arenas_.weights.take(DType::BF16, {static_cast<std::int64_t>(rows.size()), from.columns});
+    if (!arenas_.weights.counts_only()) make_up(made_up);
+    return made_up;
+  }
   Weight out({static_cast<std::int64_t>(rows.size()), from.columns}, from);
   CodedView& view = out.view;
   view.rows = out.shape[0];
   view.scale_rows = 1;
-  view.codes =
-      copied_rows(arenas_.weights, from.codes, from.row_bytes, rows.size(), [&](std::size_t i) { return rows[i]; });
+  view.codes = copied_rows(from.codes, from.row_bytes, rows.size(), [&](std::size_t i) { return rows[i]; });
   const std::int64_t scale_bytes = from.scale_stride * static_cast<std::int64_t>(size_bytes(from.scale_type));
   for (const std::uint8_t** grid : {&view.scales, &view.biases}) {
     if (*grid == nullptr) continue;
-    *grid = copied_rows(arenas_.weights, *grid, scale_bytes, rows.size(),
-                        [&](std::size_t i) { return rows[i] / from.scale_rows; });
+    *grid = copied_rows(*grid, scale_bytes, rows.size(), [&](std::size_t i) { return rows[i] / from.scale_rows; });
   }
   count_row_bytes(out.size_bytes());
   return out;

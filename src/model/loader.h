@@ -4,10 +4,13 @@
 // reserved buffers, which fills them. So the plan cannot forget what the model takes.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "ckpt/checkpoint.h"
+#include "device/upload.h"
 #include "model/model.h"
 #include "ops/moe/moe.h"
 #include "tensor/arena.h"
@@ -16,7 +19,7 @@ namespace rondo {
 
 // The four kinds of memory that are reserved.
 struct Arenas {
-  Arena weights;  // vectors widened to f32, matrices that had to be re-laid
+  Arena weights;  // vectors widened to f32, matrices that had to be re-laid; on a GPU every weight
   Arena kv;       // KV blocks, index keys
   Arena slots;    // recurrent state, logs
   Arena tables;   // rope
@@ -30,18 +33,23 @@ struct Past {
 
 class Loader {
  public:
-  Loader(const WeightSource& source, const ModelOptions& options, Arenas& arenas)
-      : source_(source), options_(options), arenas_(arenas) {}
+  // upload: to a GPU's memory; null where the ops read the host's.
+  Loader(const WeightSource& source, const ModelOptions& options, Arenas& arenas, Upload* upload)
+      : source_(source), options_(options), arenas_(arenas), upload_(upload) {}
 
   const ModelConfig& config() const { return source_.config(); }
   const ModelOptions& options() const { return options_; }
   const WeightSource& source() const { return source_; }
   Arenas& arenas() { return arenas_; }
   const Past& past() const { return past_; }
-  Tensor slot_state(Shape shape);   // f32 [slots, ...] that a sequence's exact state is made of
-  Tensor block_state(Shape shape);  // f32 [blocks, ...]
+  Tensor slot_state(Shape shape);                // f32 [slots, ...] that a sequence's exact state is made of
+  Tensor block_state(DType dtype, Shape shape);  // [blocks, ...]
+  DType kv_dtype() const { return on_gpu() ? DType::BF16 : DType::F32; }
 
-  Weight matrix(const std::string& name);      // [out, in], where it lies
+  Weight matrix(const std::string& name);  // [out, in], where it lies, or on the GPU
+  Weight placed(const Weight& weight);     // the same for a weight of the source; one copy however often
+  // A table made at load: write gets it as the host sees it.
+  Tensor table(DType dtype, Shape shape, const std::function<void(Tensor)>& write);
   Tensor vector(const std::string& name);      // f32 [n]
   Tensor gain(const std::string& name);        // f32 [n]: 1 + w, as norm A stores it (or w, where the file added the 1)
   Tensor decay_rate(const std::string& name);  // f32 [n]: -exp(A_log)
@@ -54,12 +62,20 @@ class Loader {
   void count_row_bytes(std::uint64_t bytes) { row_bytes_ += bytes; }
 
  private:
+  bool on_gpu() const { return options_.isa == Isa::Sm90; }
+  void make_up(Tensor matrix);
+  const std::uint8_t* copied_rows(const std::uint8_t* from, std::int64_t row_bytes, std::size_t rows,
+                                  const std::function<std::int64_t(std::size_t)>& row_of);
+  void fill(const Arena& arena, Tensor out, const std::function<void(Tensor)>& write);
   template <class Convert>
   Tensor widened(const std::string& name, Convert convert);
 
   const WeightSource& source_;
   const ModelOptions& options_;
   Arenas& arenas_;
+  Upload* upload_;
+  std::uint64_t made_up_ = 0;
+  std::map<const void*, Tensor> placed_;  // by where the source has it
   Past past_;
   std::uint64_t row_bytes_ = 0;
 };

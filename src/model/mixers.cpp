@@ -81,7 +81,7 @@ void GatedDeltaNet::forward(Stream& s, const Batch& batch, Scratch scratch, Tens
   linear(s, out_proj_, o, out);
 }
 
-void GatedDeltaNet::settle(Stream& s, std::span<const RowSpan> spans, Scratch scratch) const {
+void GatedDeltaNet::settle(Stream& s, const RowSpans& spans, Scratch scratch) const {
   const Tensor x = scratch.take_f32({1, qkv_.shape[0]}), heads = scratch.take_f32({1, spec_.v_heads});
   const Tensor out = scratch.take_f32({1, z_.shape[0]});
   causal_conv(s, spans, x, conv_weight_, conv_, conv_state_, x);
@@ -107,13 +107,13 @@ GatedAttention::GatedAttention(Loader& loader, const std::string& prefix, Tensor
 
   const std::int64_t blocks = num_kv_blocks(loader.options());
   const Shape shape{blocks, c.kv_heads, kKvBlockTokens, c.head_dim};
-  cache_ = {loader.block_state(shape), loader.block_state(shape)};
+  cache_ = {loader.block_state(loader.kv_dtype(), shape), loader.block_state(loader.kv_dtype(), shape)};
   if (!is_sparse()) return;
   index_qk_ = loader.matrix(prefix + ".indexer.index_qk_proj.weight");
   index_gains_ = {loader.gain(prefix + ".indexer.q_layernorm.weight"),
                   loader.gain(prefix + ".indexer.k_layernorm.weight")};
-  index_cache_ = {loader.block_state({blocks, kKvBlockTokens, indexer_.head_dim}),
-                  loader.block_state({blocks, kKvBlockTokens / indexer_.block_tokens, indexer_.head_dim})};
+  index_cache_ = {loader.block_state(DType::F32, {blocks, kKvBlockTokens, indexer_.head_dim}),
+                  loader.block_state(DType::F32, {blocks, kKvBlockTokens / indexer_.block_tokens, indexer_.head_dim})};
 }
 
 void GatedAttention::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor x, Tensor out) const {

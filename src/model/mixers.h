@@ -16,7 +16,7 @@ class GatedDeltaNet {
  public:
   GatedDeltaNet(Loader& loader, const std::string& prefix);
   void forward(Stream& s, const Batch& batch, Scratch scratch, Tensor x, Tensor out) const;
-  void settle(Stream& s, std::span<const RowSpan> spans, Scratch scratch) const;  // spans of no rows: folds
+  void settle(Stream& s, const RowSpans& spans, Scratch scratch) const;  // spans of no rows: folds
 
  private:
   DeltaSpec spec_;

@@ -15,12 +15,9 @@ bool has_streams(const ModelConfig& config) { return config.hyper.num_streams > 
 
 Tensor make_rope_table(Loader& loader) {
   const RopeConfig& rope = loader.config().rope;
-  Arena& tables = loader.arenas().tables;
-  const Tensor table = tables.take(DType::F32, {loader.options().context_tokens, 2, rope.rotary_dim / 2});
-  if (!tables.counts_only()) {
+  return loader.table(DType::F32, {loader.options().context_tokens, 2, rope.rotary_dim / 2}, [&](Tensor table) {
     fill_rope_table({rope.theta, rope.rotary_dim, rope.yarn_factor, rope.original_context}, table);
-  }
-  return table;
+  });
 }
 
 // The first kDraftVocab ids and the added tokens; empty when that is everything.
@@ -46,7 +43,7 @@ NgramHash hash_of(const ModelConfig& config) {
 Network::Network(Loader& loader)
     : config_(loader.config()),
       ngram_hash_(hash_of(config_)),
-      embedding_(*loader.source().find_weight("embed_tokens.weight")),
+      embedding_(loader.placed(*loader.source().find_weight("embed_tokens.weight"))),
       lm_head_(loader.matrix(config_.tied_embeddings ? "embed_tokens.weight" : "lm_head.weight")),
       rope_table_(make_rope_table(loader)) {
   for (int i = 0; i < config_.num_layers(); ++i) {
@@ -65,6 +62,8 @@ Network::Network(Loader& loader)
   if (!draft_ids_.empty()) {
     draft_lm_head_ = loader.matrix_rows(config_.tied_embeddings ? "embed_tokens.weight" : "lm_head.weight",
                                         {draft_ids_.begin(), draft_ids_.end()});
+    draft_id_table_ = loader.table(DType::I32, {static_cast<std::int64_t>(draft_ids_.size())},
+                                   [&](Tensor table) { std::ranges::copy(draft_ids_, table.i32()); });
   }
 }
 
@@ -84,7 +83,7 @@ void Network::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor hid
   if (!has_streams(config_)) rms_norm(s, hidden, final_gain_, {config_.norm_eps, hidden.width()}, hidden);
 }
 
-void Network::settle(Stream& s, std::span<const RowSpan> spans, Scratch scratch) const {
+void Network::settle(Stream& s, const RowSpans& spans, Scratch scratch) const {
   for (const Layer& layer : layers_) layer.settle(s, spans, scratch);
 }
 

@@ -28,8 +28,8 @@ class Network {
   // Every row of the batch through the model. hidden: [rows, hidden_width] f32.
   void forward(Stream& s, const Batch& batch, Scratch scratch, Tensor hidden) const;
   // Folds the logged rows of spans that have no rows, and no more.
-  void settle(Stream& s, std::span<const RowSpan> spans, Scratch scratch) const;
-  // logits[i] of hidden row rows[i]. logits: [n, vocab] f32.
+  void settle(Stream& s, const RowSpans& spans, Scratch scratch) const;
+  // logits[i] of hidden row rows[i]. logits: [n, vocab] f32. rows: where the ops read, like everything of a batch.
   void logits(Stream& s, Tensor hidden, std::span<const std::int32_t> rows, Scratch scratch, Tensor logits) const;
 
   // One pass of the head (spec 3): row t reads token ids[t] (the one after position t) and hidden row t, at position t,
@@ -42,6 +42,8 @@ class Network {
 
   // The ids the head scores, ascending; empty = the whole vocabulary.
   std::span<const std::int32_t> draft_ids() const { return draft_ids_; }
+  // The same where ops read it; null = the whole vocabulary.
+  const std::int32_t* draft_id_table() const { return draft_ids_.empty() ? nullptr : draft_id_table_.i32(); }
   int draft_vocab_size() const;
 
   // Table rows of the last token of `history` (ops/ngram/ngram.h). rows: [num_ngram_heads].
@@ -70,7 +72,8 @@ class Network {
   Weight embedding_;  // [vocab, hidden]
   Weight lm_head_;    // [vocab, hidden]
   std::vector<std::int32_t> draft_ids_;
-  Weight draft_lm_head_;  // [draft_vocab, hidden]: lm_head's rows of those ids, side by side
+  Tensor draft_id_table_;  // i32 [draft_vocab]
+  Weight draft_lm_head_;   // [draft_vocab, hidden]: lm_head's rows of those ids, side by side
   Tensor rope_table_;
   std::vector<Layer> layers_;
   Tensor final_gain_;                           // qwen3_*

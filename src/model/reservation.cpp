@@ -1,29 +1,52 @@
 #include "model/reservation.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "model/weights_in.h"
 #include "ops/sample/draw.h"
+#include "ops/sample/draw_rows.h"
 
 namespace rondo {
 
 namespace {
 
-Workspace make_workspace(Arena& arena, const Network& network, const ModelConfig& config, int threads,
-                         const ModelOptions& options) {
-  const std::int64_t slots = options.max_streams, rows = options.max_rows, width = network.hidden_width();
+std::int64_t bytes_for(std::int64_t count, std::size_t each) { return count * static_cast<std::int64_t>(each); }
+
+Staged make_staged(Arena& arena, const Network& network, const ModelOptions& options) {
+  const std::int64_t slots = options.max_streams, rows = options.max_rows;
+  const std::int64_t wanted = Reservation::max_logit_rows(options);
+  const std::int64_t blocks_each = (options.context_tokens + kKvBlockTokens - 1) / kKvBlockTokens;
+  return {.ids = arena.take(DType::I32, {rows}),
+          .ngram_rows = arena.take(DType::I64, {rows, network.num_ngram_heads()}),
+          .rows = arena.take(DType::I32, {wanted}),
+          .draws = arena.take(DType::U8, {bytes_for(wanted, sizeof(DrawKey))}),
+          .span_of_row = arena.take(DType::I32, {rows}),
+          .spans = arena.take(DType::U8, {bytes_for(slots, sizeof(RowSpan))}),
+          .blocks = arena.take(DType::I32, {slots * blocks_each})};
+}
+
+// What of the workspace the host alone reads and writes.
+void add_host_workspace(Workspace& w, Arena& arena, const ModelConfig& config, int threads,
+                        const ModelOptions& options) {
   const std::int64_t vocab = config.vocab_size;
-  Workspace w{.ids = arena.take(DType::I32, {rows}),
-              .ngram_rows = arena.take(DType::I64, {rows, network.num_ngram_heads()}),
-              .hidden = arena.take(DType::F32, {rows, width}),
-              .logits = arena.take(DType::F32, {Reservation::max_logit_rows(options), vocab}),
-              .candidates = arena.take(DType::U8, {threads, vocab * static_cast<std::int64_t>(sizeof(Candidate))}),
-              .seen = arena.take(DType::I32, {threads, (vocab + 31) / 32}),
-              .waiting = {},
-              .head_in = {},
-              .head_out = {},
-              .chain = {},
-              .draft_logits = {}};
+  w.candidates = arena.take(DType::U8, {threads, bytes_for(vocab, sizeof(Candidate))});
+  w.seen = arena.take(DType::I32, {threads, (vocab + 31) / 32});
+  if (options.isa != Isa::Sm90) return;
+  w.drawn_here = arena.take(DType::U8, {bytes_for(Reservation::max_logit_rows(options), sizeof(DrawnRow))});
+  w.logits_here = arena.take(DType::F32, {vocab});
+}
+
+Workspace make_workspace(Arena& arena, const Network& network, const ModelConfig& config, const ModelOptions& options) {
+  const std::int64_t slots = options.max_streams, rows = options.max_rows, width = network.hidden_width();
+  const std::int64_t wanted = Reservation::max_logit_rows(options);
+  Workspace w;
+  w.hidden = arena.take(DType::F32, {rows, width});
+  w.logits = arena.take(DType::F32, {wanted, config.vocab_size});
+  if (options.isa == Isa::Sm90) {
+    w.drawn = arena.take(DType::U8, {bytes_for(wanted, sizeof(DrawnRow))});
+    w.draw_room = arena.take(DType::U8, {static_cast<std::int64_t>(draw_room_bytes(static_cast<int>(wanted)))});
+  }
   if (!network.has_head()) return w;
   w.waiting = arena.take(DType::F32, {slots, kHeadBufferRows, width});
   w.head_in = arena.take(DType::F32, {rows, width});
@@ -37,11 +60,11 @@ Workspace make_workspace(Arena& arena, const Network& network, const ModelConfig
 std::size_t scratch_bytes(const Network& network, const Workspace& workspace, ThreadPool& pool,
                           const ModelOptions& options) {
   std::size_t peak_bytes = 0;
-  Stream s = Stream::dry(pool);
+  Stream s = Stream::dry(pool, options.isa);
   const Scratch scratch = Scratch::counting(&peak_bytes);
   Batch batch;
   batch.rows = options.max_rows;
-  batch.ngram_rows = workspace.ngram_rows;
+  batch.ngram_rows = {nullptr, DType::I64, {options.max_rows, network.num_ngram_heads()}};
   network.forward(s, batch, scratch, workspace.hidden);
   const std::vector<std::int32_t> rows(static_cast<std::size_t>(Reservation::max_logit_rows(options)));
   network.logits(s, workspace.hidden, rows, scratch, workspace.logits);
@@ -57,17 +80,19 @@ std::size_t scratch_bytes(const Network& network, const Workspace& workspace, Th
 struct Counted {
   Arenas arenas;
   std::uint64_t state_floats = 0;  // of one state of the prefix cache
-  Arena workspace;
+  Arena workspace, staged, host;
   std::size_t scratch_bytes = 0;
 };
 
 Counted count(const WeightSource& source, ThreadPool& pool, const ModelOptions& options) {
   Counted counted;
-  Loader loader(source, options, counted.arenas);
+  Loader loader(source, options, counted.arenas, nullptr);
   const Network network(loader);
   for (const Tensor& each : loader.past().slots) counted.state_floats += static_cast<std::uint64_t>(each.width());
   if (network.has_head()) counted.state_floats += static_cast<std::uint64_t>(kHeadBufferRows * network.hidden_width());
-  const Workspace workspace = make_workspace(counted.workspace, network, source.config(), pool.num_threads(), options);
+  Workspace workspace = make_workspace(counted.workspace, network, source.config(), options);
+  make_staged(counted.staged, network, options);
+  add_host_workspace(workspace, counted.host, source.config(), pool.num_threads(), options);
   counted.scratch_bytes = scratch_bytes(network, workspace, pool, options);
   return counted;
 }
@@ -87,16 +112,23 @@ MemoryPlan plan_of(const WeightSource& source, const Counted& counted, const Mod
   const std::uint64_t cache_kv_bytes =
       kv_bytes / static_cast<std::uint64_t>(num_kv_blocks(options)) * static_cast<std::uint64_t>(options.cache_blocks);
   MemoryPlan plan;
-  plan.lines = {
-      {"weights, read where they lie", mapped_weight_bytes(source), true},
-      {"weights, widened or re-laid", counted.arenas.weights.used_bytes()},
+  if (options.isa == Isa::Sm90) {
+    plan.lines = {{"weights, on the GPU", counted.arenas.weights.used_bytes()}};
+  } else {
+    plan.lines = {{"weights, read where they lie", mapped_weight_bytes(source), true},
+                  {"weights, widened or re-laid", counted.arenas.weights.used_bytes()}};
+  }
+  const std::uint64_t workspace_bytes = counted.workspace.used_bytes() + counted.host.used_bytes();
+  const MemoryPlan::Item rest[] = {
       {"KV blocks and index keys of the streams", kv_bytes - cache_kv_bytes, false, MemoryPlan::Held::ByBlocks},
       {"recurrent state and logs", counted.arenas.slots.used_bytes(), false, MemoryPlan::Held::BySlots},
       {"prefix cache: states", all_states_bytes(counted, options)},
       {"prefix cache: KV blocks and index keys", cache_kv_bytes, false, MemoryPlan::Held::ByBlocks},
       {"rope table", counted.arenas.tables.used_bytes()},
-      {"hidden states, logits, room to draw", counted.workspace.used_bytes()},
+      {"hidden states, logits, room to draw", workspace_bytes},
+      {"what the host says of a batch", counted.staged.used_bytes()},
       {"scratch of the widest forward", counted.scratch_bytes}};
+  plan.lines.insert(plan.lines.end(), std::begin(rest), std::end(rest));
   return plan;
 }
 
@@ -115,26 +147,78 @@ MemoryPlan Reservation::plan(const WeightSource& source, ThreadPool& pool, const
 }
 
 Result<std::unique_ptr<Reservation>> Reservation::make(const WeightSource& source, ThreadPool& pool,
-                                                       const ModelOptions& options) {
-  const Counted counted = count(source, pool, options);
+                                                       const ModelOptions& options, const Progress& progress) {
+  const Isa isa = options.isa;
   std::unique_ptr<Reservation> made(new Reservation());
+  made->isa_ = isa;
+  TRY(made->queue_, open_queue(isa));
+  const Counted counted = count(source, pool, options);
   made->plan_ = plan_of(source, counted, options);
   made->state_floats_ = counted.state_floats;
-  TRY(made->weights_, Buffer::reserve(counted.arenas.weights.used_bytes(), "weights"));
-  TRY(made->kv_, Buffer::reserve(counted.arenas.kv.used_bytes(), "KV blocks"));
-  TRY(made->slots_, Buffer::reserve(counted.arenas.slots.used_bytes(), "recurrent state"));
-  TRY(made->states_, Buffer::reserve(all_states_bytes(counted, options), "states of the prefix cache"));
-  TRY(made->tables_, Buffer::reserve(counted.arenas.tables.used_bytes(), "the rope table"));
-  TRY(made->workspace_buffer_, Buffer::reserve(counted.workspace.used_bytes(), "hidden states and logits"));
-  TRY(made->scratch_buffer_, Buffer::reserve(counted.scratch_bytes, "scratch"));
+  TRY(made->weights_, reserve_for(isa, counted.arenas.weights.used_bytes(), "weights"));
+  TRY(made->kv_, reserve_for(isa, counted.arenas.kv.used_bytes(), "KV blocks"));
+  TRY(made->slots_, reserve_for(isa, counted.arenas.slots.used_bytes(), "recurrent state"));
+  TRY(made->states_, reserve_for(isa, all_states_bytes(counted, options), "states of the prefix cache"));
+  TRY(made->tables_, reserve_for(isa, counted.arenas.tables.used_bytes(), "the rope table"));
+  TRY(made->workspace_buffer_, reserve_for(isa, counted.workspace.used_bytes(), "hidden states and logits"));
+  TRY(made->scratch_buffer_, reserve_for(isa, counted.scratch_bytes, "scratch"));
 
+  TRY(made->staged_host_, reserve_host_for(isa, counted.staged.used_bytes(), "what the host says of a batch"));
+  TRY(made->host_buffer_, reserve_host_for(isa, counted.host.used_bytes(), "room to draw"));
+
+  Stream stream = made->stream(pool);
+  std::optional<Upload> upload;
+  if (isa == Isa::Sm90) {
+    TRY(made->staged_device_, reserve_for(isa, counted.staged.used_bytes(), "what the host says of a batch"));
+    const std::uint64_t total = counted.arenas.weights.used_bytes();
+    TRY(upload, Upload::make(stream, pool, [&progress, total](std::uint64_t done) {
+          if (progress) progress("weights", std::min(done, total), total);
+        }));
+  }
   Arenas arenas{Arena(made->weights_), Arena(made->kv_), Arena(made->slots_), Arena(made->tables_)};
-  Loader loader(source, options, arenas);
+  Loader loader(source, options, arenas, upload ? &*upload : nullptr);
   made->network_ = std::make_unique<Network>(loader);
   made->past_ = loader.past();
   Arena workspace(made->workspace_buffer_);
-  made->workspace_ = make_workspace(workspace, *made->network_, source.config(), pool.num_threads(), options);
+  Workspace& w = made->workspace_;
+  w = make_workspace(workspace, *made->network_, source.config(), options);
+  Arena host(made->host_buffer_), staged_host(made->staged_host_);
+  add_host_workspace(w, host, source.config(), pool.num_threads(), options);
+  w.host = w.device = make_staged(staged_host, *made->network_, options);
+  if (upload) {
+    Arena staged_device(made->staged_device_);
+    w.device = make_staged(staged_device, *made->network_, options);
+    upload->finish();
+  }
   return made;
+}
+
+Batch Reservation::stage(Stream& s, int rows, std::span<const RowSpan> spans) const {
+  const Staged &host = workspace_.host, &device = workspace_.device;
+  Batch batch;
+  batch.rows = rows;
+  batch.ids = device.ids.i32();
+  batch.ngram_rows = device.ngram_rows.slice(0, rows);
+  batch.spans.host = spans;
+  if (!s.on_cuda()) return batch;
+  auto* to = static_cast<RowSpan*>(const_cast<void*>(host.spans.data));
+  std::int32_t* span_of_row = host.span_of_row.i32();
+  std::int64_t used = 0;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const int blocks = (spans[i].start_pos + spans[i].count + kKvBlockTokens - 1) / kKvBlockTokens;
+    to[i] = spans[i];
+    to[i].blocks = device.blocks.i32() + used;
+    if (spans[i].blocks != nullptr) std::copy_n(spans[i].blocks, blocks, host.blocks.i32() + used);
+    std::fill_n(span_of_row + spans[i].begin, spans[i].count, static_cast<std::int32_t>(i));
+    used += blocks;
+  }
+  const auto* begin = static_cast<const std::byte*>(host.ids.data);
+  const auto* end = reinterpret_cast<const std::byte*>(host.blocks.i32() + used);
+  s.upload(const_cast<void*>(device.ids.data), begin, static_cast<std::size_t>(end - begin));
+  s.mark();
+  batch.spans.on_device = device.spans.as<RowSpan>();
+  batch.spans.span_of_row = device.span_of_row.i32();
+  return batch;
 }
 
 }  // namespace rondo

@@ -10,14 +10,30 @@ namespace rondo {
 
 constexpr int kHeadBufferRows = 64;  // hidden states a slot keeps for the head before the oldest go
 
+// What the host says of a batch. There are two of it, as the host writes it and as the ops read it, laid out alike; on
+// a CPU they are one.
+struct Staged {
+  Tensor ids;          // i32 [max_rows]
+  Tensor ngram_rows;   // i64 [max_rows, heads]
+  Tensor rows;         // i32 [max_logit_rows] whose logits are wanted
+  Tensor draws;        // bytes [max_logit_rows * sizeof(DrawKey)] how those rows draw, on a GPU
+  Tensor span_of_row;  // i32 [max_rows]
+  Tensor spans;        // bytes [slots * sizeof(RowSpan)]
+  Tensor blocks;  // i32 [slots * blocks of the context] the spans' tables, one after the other; last, as few are used
+};
+
 // What a forward works in and what it leaves behind.
 struct Workspace {
-  Tensor ids;         // i32 [max_rows]
-  Tensor ngram_rows;  // i64 [max_rows, heads]
-  Tensor hidden;      // f32 [max_rows, hidden_width] of the last forward
-  Tensor logits;      // f32 [max_logit_rows, vocab]
-  Tensor candidates;  // bytes [threads, vocab * sizeof(Candidate)]: room to draw in
-  Tensor seen;        // i32 [threads, vocab / 32]: a bit a token, likewise
+  Staged host, device;
+  Tensor hidden;     // f32 [max_rows, hidden_width] of the last forward
+  Tensor logits;     // f32 [max_logit_rows, vocab]
+  Tensor drawn;      // bytes [max_logit_rows * sizeof(DrawnRow)] on a GPU
+  Tensor draw_room;  // bytes: what drawing on a GPU works in
+  // Of the host:
+  Tensor candidates;   // bytes [threads, vocab * sizeof(Candidate)]: room to draw in
+  Tensor seen;         // i32 [threads, vocab / 32]: a bit a token, likewise
+  Tensor drawn_here;   // `drawn`, downloaded
+  Tensor logits_here;  // f32 [vocab] a row, downloaded
   // With a head:
   Tensor waiting;       // f32 [slots, kHeadBufferRows, hidden_width] committed rows it has yet to read
   Tensor head_in;       // f32 [max_rows, hidden_width] of its last pass
@@ -28,18 +44,22 @@ struct Workspace {
 
 class Reservation {
  public:
-  // Counts, reserves and fills; with `network()` ready to run. source outlives it.
+  // Counts, reserves and fills; with `network()` ready to run. source outlives it. NotFound where options.isa is a
+  // GPU's and there is none.
   static Result<std::unique_ptr<Reservation>> make(const WeightSource& source, ThreadPool& pool,
-                                                   const ModelOptions& options);
+                                                   const ModelOptions& options, const Progress& progress = {});
   static MemoryPlan plan(const WeightSource& source, ThreadPool& pool, const ModelOptions& options);
 
+  Stream stream(ThreadPool& pool) const { return stream_on(pool, isa_, queue_); }
   const Network& network() const { return *network_; }
+  // The first `rows` ids and n-gram rows of workspace().host, and these spans, as a batch the ops can read. What it
+  // says is good until the next call.
+  Batch stage(Stream& s, int rows, std::span<const RowSpan> spans) const;
+  // workspace().host may be written again: what was staged before has been read.
+  void begin_staging(Stream& s) const { s.wait_for_mark(); }
   const Workspace& workspace() const { return workspace_; }
   const MemoryPlan& memory_plan() const { return plan_; }
   Scratch scratch() { return Scratch(scratch_buffer_, &scratch_peak_bytes_); }
-  std::span<float> kv_floats() const {
-    return {reinterpret_cast<float*>(kv_.data()), kv_.size_bytes() / sizeof(float)};
-  }
   const Past& past() const { return past_; }
   // Place of one state of the prefix cache: [the slot tensors' rows, one after the other | waiting rows].
   std::span<float> state(int index) const;
@@ -51,7 +71,10 @@ class Reservation {
 
  private:
   Reservation() = default;
+  Isa isa_ = Isa::Reference;
+  std::shared_ptr<CudaQueue> queue_;  // before the buffers: they are of its GPU
   MemoryPlan plan_;
+  Buffer staged_host_, staged_device_, host_buffer_;
   Buffer weights_, kv_, slots_, tables_, states_, workspace_buffer_, scratch_buffer_;
   Past past_;
   std::uint64_t state_floats_ = 0;

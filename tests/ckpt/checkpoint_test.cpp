@@ -287,7 +287,7 @@ TEST(Synthetic, HasValuesOfASaneSize) {
 }
 
 TEST(Synthetic, RefusesAnUnknownShapeByName) {
-  const auto refused = make_synthetic("gpt-2", 1);
+  const auto refused = make_synthetic("gpt-2", SyntheticOptions{});
   EXPECT_EQ(refused.error().message, "unknown synthetic shape \"gpt-2\" (known: qwen3.5-0.8b)");
 }
 

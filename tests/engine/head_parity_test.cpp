@@ -59,6 +59,7 @@ class HeadOn : public testing::TestWithParam<RealModel> {
 
   std::unique_ptr<Model> load(int rows, int drafts = 8) {
     ModelOptions options;
+    options.isa = GetParam().isa;
     options.context_tokens = kContext;
     options.max_streams = kStreams;
     options.max_rows = rows;
@@ -273,7 +274,7 @@ TEST_P(HeadOn, DraftsMeetTheNoiseOfTheTargetsOwnDraws) {
 TEST_P(HeadOn, ATokenIsDrawnWithTheKeyOfItsOwnPosition) {
   const auto model = load(16);
   Line line = lines(*model)[1];
-  TestNetwork net(*checkpoint_, best_isa(), kContext, 1, 2, 16);
+  TestNetwork net(*checkpoint_, GetParam().isa, kContext, 1, 2, 16);
   net.run(
       {{.slot = 0, .start_pos = 0, .ids = {line.text.begin(), line.text.begin() + 9}, .certain = 9, .history = {}}});
   const auto logits = net.logits(9);

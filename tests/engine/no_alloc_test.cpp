@@ -136,6 +136,7 @@ TEST_P(NoAllocation, ARoundThatNeitherAdmitsNorEndsAllocatesNothing) {
   if (GetParam().has_tokenizer) tokenizer.emplace(std::move(*Tokenizer::open(GetParam().folder)));
   ThreadPool pool(2);
   ModelOptions options;
+  options.isa = GetParam().isa;
   options.context_tokens = 128;
   options.max_streams = 6;
   options.max_rows = 24;

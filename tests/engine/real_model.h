@@ -12,6 +12,7 @@ namespace rondo::test {
 struct RealModel {
   std::string name, folder;
   bool has_tokenizer;
+  Isa isa = best_isa();
 };
 
 inline void PrintTo(const RealModel& model, std::ostream* out) { *out << model.name; }
@@ -21,6 +22,13 @@ inline std::vector<RealModel> real_models() {
   for (const char* fixture : {"qwen3_next", "qwen3_5", "qwen3_5_moe", "qwen4_exp"})
     all.push_back({fixture, std::string(RONDO_FIXTURES) + "/" + fixture, false});
   all.push_back({"bundled", RONDO_BUNDLED_MODEL, true});
+  if (has_isa(Isa::Sm90)) {  // the same on a GPU, where there is one
+    for (std::size_t i = 0, models = all.size(); i < models; ++i) {
+      all.push_back(all[i]);
+      all.back().name += "_on_the_gpu";
+      all.back().isa = Isa::Sm90;
+    }
+  }
   return all;
 }
 

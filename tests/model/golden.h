@@ -2,6 +2,7 @@
 // to it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ class TestNetwork {
  public:
   TestNetwork(const WeightSource& source, Isa isa, int context_tokens, int max_streams = 1, int threads = 2,
               int max_rows = 128)
-      : pool_(threads), stream_(pool_, isa), max_rows_(max_rows) {
+      : pool_(threads), max_rows_(max_rows) {
     ModelOptions options;
     options.context_tokens = context_tokens;
     options.max_streams = max_streams;
@@ -41,6 +42,7 @@ class TestNetwork {
     auto made = Reservation::make(source, pool_, options);
     CHECK(made.has_value());
     reservation_ = std::move(*made);
+    stream_.emplace(reservation_->stream(pool_));
     const int blocks_each = (context_tokens + kKvBlockTokens - 1) / kKvBlockTokens;
     for (int slot = 0; slot < max_streams; ++slot) {
       blocks_.emplace_back();
@@ -50,7 +52,7 @@ class TestNetwork {
   }
 
   const Network& network() const { return reservation_->network(); }
-  Stream& stream() { return stream_; }
+  Stream& stream() { return *stream_; }
   Scratch scratch() { return reservation_->scratch(); }
   const std::vector<std::int32_t>& blocks(int slot) const { return blocks_[static_cast<std::size_t>(slot)]; }
   std::int64_t hidden_width() const { return network().hidden_width(); }
@@ -66,12 +68,12 @@ class TestNetwork {
   // Runs the pieces as one batch; hidden states of all rows are in hidden().
   void run(const std::vector<Piece>& pieces) {
     const Batch batch = make_batch(pieces, true);
-    network().forward(stream_, batch, scratch(), hidden().slice(0, batch.rows));
+    network().forward(*stream_, batch, scratch(), hidden().slice(0, batch.rows));
   }
   // The head over `hidden` (this object's own buffer by default), next hidden states into next_hidden.
   void run_head(const std::vector<Piece>& pieces, Tensor hidden_in, Tensor next_hidden) {
     const Batch batch = make_batch(pieces, false);
-    network().head_forward(stream_, batch, hidden_in, scratch(), next_hidden);
+    network().head_forward(*stream_, batch, hidden_in, scratch(), next_hidden);
   }
 
   std::vector<std::vector<float>> logits(int rows) { return logits_of(rows, hidden(), false); }
@@ -80,10 +82,26 @@ class TestNetwork {
   }
 
   Tensor hidden() const { return reservation_->workspace().hidden; }
+  // Two more of hidden()'s size, for what a head reads and writes.
+  Tensor head_room(int which) const {
+    const Workspace& w = reservation_->workspace();
+    return which == 0 ? w.head_in : w.head_out;
+  }
+  void write(const std::vector<float>& from, Tensor to) {
+    stream_->upload(to.f32(), from.data(), from.size() * sizeof(float));
+    stream_->wait();
+  }
+  std::vector<float> read(Tensor from) {
+    std::vector<float> out(static_cast<std::size_t>(from.shape.num_elements()));
+    stream_->download(out.data(), from.data, out.size() * sizeof(float));
+    stream_->wait();
+    return out;
+  }
 
  private:
   Batch make_batch(const std::vector<Piece>& pieces, bool target) {
-    const Workspace& w = reservation_->workspace();
+    reservation_->begin_staging(*stream_);
+    const Staged& w = reservation_->workspace().host;
     const int heads = target ? network().num_ngram_heads() : 0;
     spans_.clear();
     int rows = 0;
@@ -109,12 +127,7 @@ class TestNetwork {
       rows += count;
     }
     CHECK(rows <= max_rows_);
-    Batch batch;
-    batch.rows = rows;
-    batch.ids = w.ids.i32();
-    batch.spans = spans_;
-    batch.ngram_rows = w.ngram_rows.slice(0, rows);
-    return batch;
+    return reservation_->stage(*stream_, rows, spans_);
   }
 
   std::vector<std::vector<float>> logits_of(int rows, Tensor hidden_in, bool head) {
@@ -122,24 +135,26 @@ class TestNetwork {
     std::vector<std::vector<float>> out;
     const int most = logits.rows();
     for (int first = 0; first < rows; first += most) {
-      std::vector<std::int32_t> index;
-      for (int r = first; r < std::min(rows, first + most); ++r) index.push_back(r);
-      const Tensor to = logits.slice(0, static_cast<std::int64_t>(index.size()));
+      const int count = std::min(rows - first, most);
+      const Workspace& w = reservation_->workspace();
+      for (int i = 0; i < count; ++i) w.host.rows.i32()[i] = first + i;
+      stream_->upload(w.device.rows.i32(), w.host.rows.i32(), static_cast<std::size_t>(count) * sizeof(std::int32_t));
+      const std::span<const std::int32_t> index(w.device.rows.i32(), static_cast<std::size_t>(count));
+      const Tensor to = logits.slice(0, count);
       if (head) {
-        network().head_logits(stream_, hidden_in, index, scratch(), to);
+        network().head_logits(*stream_, hidden_in, index, scratch(), to);
       } else {
-        network().logits(stream_, hidden_in, index, scratch(), to);
+        network().logits(*stream_, hidden_in, index, scratch(), to);
       }
-      for (std::size_t i = 0; i < index.size(); ++i) {
-        const float* from = to.f32() + static_cast<std::int64_t>(i) * to.width();
-        out.emplace_back(from, from + to.width());
-      }
+      const std::vector<float> all = read(to);
+      for (int i = 0; i < count; ++i)
+        out.emplace_back(all.begin() + i * to.width(), all.begin() + (i + 1) * to.width());
     }
     return out;
   }
 
   ThreadPool pool_;
-  Stream stream_;
+  std::optional<Stream> stream_;
   int max_rows_;
   std::unique_ptr<Reservation> reservation_;
   std::vector<std::vector<std::int32_t>> blocks_;

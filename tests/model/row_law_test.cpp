@@ -19,10 +19,11 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 struct Law {
-  const char* name;
+  std::string name;
   std::string folder;
   int rows;         // of each sequence
   int vocab_below;  // ids are drawn from [0, vocab_below)
+  Isa isa = best_isa();
 };
 
 std::vector<Law> laws() {
@@ -31,6 +32,13 @@ std::vector<Law> laws() {
     all.push_back({fixture, std::string(RONDO_FIXTURES) + "/" + fixture, 72, 320});
   }
   all.push_back({"bundled", RONDO_BUNDLED_MODEL, 72, 6144});
+  if (has_isa(Isa::Sm90)) {
+    for (std::size_t i = 0, models = all.size(); i < models; ++i) {
+      all.push_back(all[i]);
+      all.back().name += "_on_the_gpu";
+      all.back().isa = Isa::Sm90;
+    }
+  }
   return all;
 }
 
@@ -52,7 +60,7 @@ class RowLaw : public testing::TestWithParam<Law> {
   }
 
   TestNetwork make(int threads, int slots = kSequences) {
-    return TestNetwork(*checkpoint_, best_isa(), 128, slots, threads);
+    return TestNetwork(*checkpoint_, GetParam().isa, 128, slots, threads);
   }
 
   // Rows [begin, end) of a sequence as a piece on `slot`.
@@ -69,8 +77,9 @@ class RowLaw : public testing::TestWithParam<Law> {
   // What the last batch left: hidden state and logits of its rows.
   static Bits bits(TestNetwork& net, int rows) {
     Bits out = net.logits(rows);
+    const std::vector<float> all = net.read(net.hidden().slice(0, rows));
     for (int r = 0; r < rows; ++r) {
-      const float* hidden = net.hidden().f32() + r * net.hidden_width();
+      const float* hidden = all.data() + r * net.hidden_width();
       out[static_cast<std::size_t>(r)].insert(out[static_cast<std::size_t>(r)].end(), hidden,
                                               hidden + net.hidden_width());
     }
@@ -202,14 +211,15 @@ TEST_P(RowLaw, TheHeadsRowsInCompanyAreTheRowsAlone) {
   std::vector<std::vector<float>> hidden;  // of each sequence, [kRows, width]
   for (int sequence = 0; sequence < kSequences; ++sequence) {
     net.run({piece(sequence, sequence, 0, kRows)});
-    hidden.emplace_back(net.hidden().f32(), net.hidden().f32() + kRows * width);
+    hidden.push_back(net.read(net.hidden().slice(0, kRows)));
   }
   const auto head_bits = [&](TestNetwork& on, const std::vector<TestNetwork::Piece>& pieces, std::vector<float> in) {
     const auto rows = static_cast<std::int64_t>(in.size()) / width;
-    std::vector<float> next(in.size());
-    const Tensor to{next.data(), DType::F32, {rows, width}};
-    on.run_head(pieces, {in.data(), DType::F32, {rows, width}}, to);
+    const Tensor from = on.head_room(0).slice(0, rows), to = on.head_room(1).slice(0, rows);
+    on.write(in, from);
+    on.run_head(pieces, from, to);
     Bits out = on.head_logits(static_cast<int>(rows), to);
+    const std::vector<float> next = on.read(to);
     for (std::int64_t r = 0; r < rows; ++r) {
       auto& row = out[static_cast<std::size_t>(r)];
       row.insert(row.end(), next.begin() + r * width, next.begin() + (r + 1) * width);

@@ -1,9 +1,12 @@
 #include "tests/ops/arrays.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <map>
 
 #include "base/random.h"
+#include "device/stream.h"
 
 namespace rondo {
 
@@ -13,8 +16,53 @@ std::size_t bytes_of(DType dtype, const Shape& shape) {
 }
 }  // namespace
 
-Array::Array(DType dtype, Shape shape)
-    : dtype_(dtype), shape_(shape), bytes_(std::make_unique<std::byte[]>(bytes_of(dtype, shape))) {
+namespace {
+
+// Pinned memory by powers of two: taking it from the driver each time would take longer than the tests.
+class PinnedPool {
+ public:
+  PinnedPool() {
+    if (!has_isa(Isa::Sm90)) return;
+    auto buffer = reserve_host_for(Isa::Sm90, std::size_t{1} << 30, "arrays of tests");
+    CHECK(buffer.has_value());
+    buffer_ = std::move(*buffer);
+  }
+  bool is_used() const { return buffer_.data() != nullptr; }
+  std::byte* take(std::size_t bytes) {
+    const std::size_t size = std::bit_ceil(std::max<std::size_t>(bytes, 256));
+    auto& free = free_[size];
+    if (!free.empty()) {
+      std::byte* at = free.back();
+      free.pop_back();
+      return at;
+    }
+    CHECK(used_ + size <= buffer_.size_bytes());
+    std::byte* at = buffer_.data() + used_;
+    used_ += size;
+    size_of_[at] = size;
+    return at;
+  }
+  void give(std::byte* at) { free_[size_of_.at(at)].push_back(at); }
+
+ private:
+  Buffer buffer_;
+  std::size_t used_ = 0;
+  std::map<std::size_t, std::vector<std::byte*>> free_;
+  std::map<std::byte*, std::size_t> size_of_;
+};
+PinnedPool& pinned() {
+  static auto* pool = new PinnedPool();  // arrays of static tests outlive it otherwise
+  return *pool;
+}
+
+std::unique_ptr<std::byte[], void (*)(std::byte*)> memory_of(std::size_t bytes) {
+  if (pinned().is_used()) return {pinned().take(bytes), [](std::byte* at) { pinned().give(at); }};
+  return {new std::byte[bytes], [](std::byte* at) { delete[] at; }};
+}
+
+}  // namespace
+
+Array::Array(DType dtype, Shape shape) : dtype_(dtype), shape_(shape), bytes_(memory_of(bytes_of(dtype, shape))) {
   std::memset(bytes_.get(), 0xFF, bytes_of(dtype, shape));
 }
 

@@ -1,5 +1,6 @@
 // Arrays: tensors with memory of their own, of exactly their size, so that the address sanitizer sees a read past the
-// end. Random contents are a function of a seed.
+// end; on a machine with a GPU in pinned memory, which its kernels read and write at the same address. Random contents
+// are a function of a seed.
 #pragma once
 
 #include <memory>
@@ -30,7 +31,7 @@ class Array {
  private:
   DType dtype_;
   Shape shape_;
-  std::unique_ptr<std::byte[]> bytes_;
+  std::unique_ptr<std::byte[], void (*)(std::byte*)> bytes_;
 };
 
 // Even: between -1 and 1. Wild: zeros, values of some hundreds and of some millionths among them.

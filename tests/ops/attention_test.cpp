@@ -40,9 +40,10 @@ class Attention : public StatefulOp {
     const Array v = inputs_of(rows, case_.kv_heads * case_.head_dim, 3, case_.values);
     const Array q = Array::f32({q_gate.rows(), case_.q_heads * case_.head_dim});
     Array out = Array::f32(q.shape());
-    attention_write(machine.stream(), spans, q_gate, k, v, {q_gain_, k_gain_}, rope_, spec_, {keys_, values_}, q);
-    attention(machine.stream(), spans, q, q_gate, {keys_, values_}, nullptr, spec_, kMaxPositions, machine.scratch(),
-              out);
+    attention_write(machine.stream(), machine.spans(spans), q_gate, k, v, {q_gain_, k_gain_}, rope_, spec_,
+                    {keys_, values_}, q);
+    attention(machine.stream(), machine.spans(spans), q, q_gate, {keys_, values_}, nullptr, spec_, kMaxPositions,
+              machine.scratch(), out);
     return out;
   }
 
@@ -156,8 +157,9 @@ TEST_P(AttentionRowsOn, ANanKeyIsNotHiddenAndStaysInItsSequence) {
   k.row(2)[7] = std::numeric_limits<float>::quiet_NaN();
   const Array q = Array::f32({8, 40}), out = Array::f32({8, 40});
   Machine machine(GetParam());
-  attention_write(machine.stream(), spans, q_gate, k, v, {gain, gain}, rope, spec, {keys, values}, q);
-  attention(machine.stream(), spans, q, q_gate, {keys, values}, nullptr, spec, 8, machine.scratch(), out);
+  attention_write(machine.stream(), machine.spans(spans), q_gate, k, v, {gain, gain}, rope, spec, {keys, values}, q);
+  attention(machine.stream(), machine.spans(spans), q, q_gate, {keys, values}, nullptr, spec, 8, machine.scratch(),
+            out);
   for (int r = 0; r < 8; ++r) {
     for (int i = 0; i < 40; ++i) ASSERT_EQ(std::isnan(out.row(r)[i]), r == 2 || r == 3) << "row " << r;
   }

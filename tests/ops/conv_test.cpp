@@ -31,7 +31,7 @@ class Conv : public StatefulOp {
   Array run(Machine& machine, std::span<const RowSpan> spans, std::span<const RowId> rows) override {
     const Array x = inputs_of(rows, case_.channels, 1, case_.values);
     Array out = Array::f32({x.rows(), case_.channels});
-    causal_conv(machine.stream(), spans, x, weight_, case_.spec, {history_, log_}, out);
+    causal_conv(machine.stream(), machine.spans(spans), x, weight_, case_.spec, {history_, log_}, out);
     return out;
   }
   std::vector<float> state(int slot, int) const override {

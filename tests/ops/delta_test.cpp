@@ -37,7 +37,7 @@ class Delta : public StatefulOp {
     const Array u = inputs_of(rows, 2 * spec.k_heads * spec.k_dim + spec.v_heads * spec.v_dim, 1, case_.values);
     const Array a = inputs_of(rows, spec.v_heads, 2, case_.values), b = inputs_of(rows, spec.v_heads, 3, case_.values);
     Array out = Array::f32({u.rows(), spec.v_heads * spec.v_dim});
-    gated_delta(machine.stream(), spans, u, a, b, {decay_rate_, dt_bias_}, spec,
+    gated_delta(machine.stream(), machine.spans(spans), u, a, b, {decay_rate_, dt_bias_}, spec,
                 {memory_, key_log_, delta_log_, decay_log_}, machine.scratch(), out);
     return out;
   }

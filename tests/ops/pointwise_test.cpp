@@ -20,7 +20,7 @@ TEST_P(PointwiseOn, EmbedCopiesTheTokensRowToEveryStream) {
     const Array table = random_bf16({13, width}, 1, Values::Wild);
     for (const int copies : {1, 4}) {
       const Array out = Array::f32({5, copies * width}), want = Array::f32({5, copies * width});
-      embed(machine.stream(), table, ids.data(), copies, out);
+      embed(machine.stream(), table, machine.rows(ids), copies, out);
       for (int r = 0; r < 5; ++r) {
         for (int i = 0; i < copies * width; ++i)
           want.row(r)[i] = bf16_at(table, ids[static_cast<std::size_t>(r)], i % width);
@@ -50,7 +50,7 @@ TEST_P(PointwiseOn, GatherRowsAndSideBySideCopy) {
   const Array a = random_f32({6, 21}, 1), b = random_f32({6, 10}, 2);
   const std::vector<int> rows = {5, 5, 0, 3};
   const Array gathered = Array::f32({4, 21}), beside = Array::f32({6, 31});
-  gather_rows(machine.stream(), a, rows.data(), gathered);
+  gather_rows(machine.stream(), a, machine.rows(rows), gathered);
   EXPECT_TRUE(same_bits(gathered, rows_of(a, rows)));
   side_by_side(machine.stream(), a, b, beside);
   for (int r = 0; r < 6; ++r) {
@@ -117,7 +117,7 @@ TEST_P(PointwiseOn, EmbedKeepsTheBitsOfARow) {
   const Array table = random_bf16({kPopulation, 131}, 1);
   EXPECT_TRUE(rows_keep_their_bits(GetParam(), [&](Machine& machine, const std::vector<int>& rows) {
     Array out = Array::f32({static_cast<std::int64_t>(rows.size()), 4 * 131});
-    embed(machine.stream(), table, rows.data(), 4, out);
+    embed(machine.stream(), table, machine.rows(rows), 4, out);
     return out;
   }));
 }

@@ -62,12 +62,12 @@ class SparseAttention : public StatefulOp {
     const Array index_qk = index_inputs(rows), q = Array::f32({count, 4 * 16}), attended = Array::f32({count, 4 * 16});
     const Array blocks(DType::I32, {count, kBudget}), counts(DType::I32, {count});
     const Selection selection{blocks, counts, kBlock};
-    select_blocks(machine.stream(), spans, index_qk, {gain_q_, gain_k_}, index_rope_, indexer_, {raw_, pooled_},
-                  kMaxPositions, machine.scratch(), selection);
-    attention_write(machine.stream(), spans, q_gate, k, v, {head_gain_, head_gain_}, rope_, kAttention,
+    select_blocks(machine.stream(), machine.spans(spans), index_qk, {gain_q_, gain_k_}, index_rope_, indexer_,
+                  {raw_, pooled_}, kMaxPositions, machine.scratch(), selection);
+    attention_write(machine.stream(), machine.spans(spans), q_gate, k, v, {head_gain_, head_gain_}, rope_, kAttention,
                     {keys_, values_}, q);
-    attention(machine.stream(), spans, q, q_gate, {keys_, values_}, &selection, kAttention, kMaxPositions,
-              machine.scratch(), attended);
+    attention(machine.stream(), machine.spans(spans), q, q_gate, {keys_, values_}, &selection, kAttention,
+              kMaxPositions, machine.scratch(), attended);
     Array out = Array::zeros({count, 4 * 16 + kBudget});
     for (int r = 0; r < count; ++r) {
       std::copy_n(attended.row(r), 4 * 16, out.row(r));

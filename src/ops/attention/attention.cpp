@@ -1,5 +1,6 @@
 #include "ops/attention/attention.h"
 
+#include "ops/attention/attention_cuda.h"
 #include "ops/attention/attention_kernel.h"
 #include "ops/common/fork.h"
 
@@ -43,12 +44,14 @@ HeadNorm turned(const float* x, const float* gain, Tensor rope_table, int pos, i
 
 }  // namespace
 
-void attention_write(Stream& s, std::span<const RowSpan> spans, Tensor q_gate, Tensor k, Tensor v, HeadGains gains,
+void attention_write(Stream& s, const RowSpans& batch, Tensor q_gate, Tensor k, Tensor v, HeadGains gains,
                      Tensor rope_table, AttentionSpec spec, KvCache cache, Tensor q) {
   const std::int64_t dim = spec.head_dim;
   CHECK(q_gate.width() == 2 * spec.q_heads * dim && k.width() == spec.kv_heads * dim && v.width() == k.width());
   CHECK(q.width() == spec.q_heads * dim && cache.keys.shape[2] == spec.block_tokens);
   if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, attention_write(s, batch, q_gate, k, v, gains, rope_table, spec, cache, q));
+  const std::span<const RowSpan> spans = batch.host;
   const auto norm_rope = RONDO_PICK(s.isa(), head_norm_rope);
   const auto write_row = [&](int row, RowPlace place) {
     for (int h = 0; h < spec.q_heads; ++h) {
@@ -67,8 +70,10 @@ void attention_write(Stream& s, std::span<const RowSpan> spans, Tensor q_gate, T
   fork_rows(s, q_gate.rows(), 4 * q_gate.width(), [&](int begin, int end) { for_rows(spans, begin, end, write_row); });
 }
 
-void attention(Stream& s, std::span<const RowSpan> spans, Tensor q, Tensor q_gate, KvCache cache,
-               const Selection* selection, AttentionSpec spec, int max_positions, Scratch scratch, Tensor out) {
+void attention(Stream& s, const RowSpans& batch, Tensor q, Tensor q_gate, KvCache cache, const Selection* selection,
+               AttentionSpec spec, int max_positions, Scratch scratch, Tensor out) {
+  RONDO_ON_CUDA(s, attention(s, batch, q, q_gate, cache, selection, spec, max_positions, scratch, out));
+  const std::span<const RowSpan> spans = batch.host;
   const int group = spec.q_heads / spec.kv_heads;
   const Tensor scores = scratch.take_f32({s.pool().num_threads(), group, max_positions});
   if (s.is_dry()) return;
@@ -150,9 +155,12 @@ void best_blocks(const float* scores, int first, int n, int keep, std::int32_t* 
 
 }  // namespace
 
-void select_blocks(Stream& s, std::span<const RowSpan> spans, Tensor index_qk, HeadGains gains, Tensor rope_table,
+void select_blocks(Stream& s, const RowSpans& batch, Tensor index_qk, HeadGains gains, Tensor rope_table,
                    IndexerSpec spec, IndexCache cache, int max_positions, Scratch scratch, Selection selection) {
   CHECK(index_qk.width() == (spec.heads + 1) * spec.head_dim && spec.cache_block_tokens % spec.block_tokens == 0);
+  RONDO_ON_CUDA(s,
+                select_blocks(s, batch, index_qk, gains, rope_table, spec, cache, max_positions, scratch, selection));
+  const std::span<const RowSpan> spans = batch.host;
   const std::int64_t max_blocks = max_positions / spec.block_tokens + 1;
   const Tensor scores = scratch.take_f32({s.pool().num_threads(), max_blocks});
   const Tensor order = scratch.take_i32({s.pool().num_threads(), max_blocks});

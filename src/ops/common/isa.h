@@ -6,6 +6,7 @@
 // the standard library compiled for AVX-512 must never be the copy the linker keeps for everyone.
 #pragma once
 
+#include "base/check.h"
 #include "device/stream.h"
 
 #if defined(__x86_64__)
@@ -34,6 +35,15 @@
 #define RONDO_PICK(isa, name) ::rondo::pick_kernel(isa, reference::name, baseline::name, baseline::name, baseline::name)
 #endif
 
+// At the head of an op, after its checks and its scratch: on a GPU the call is the CUDA code's. In a build without CUDA
+// there are no such streams.
+#ifdef RONDO_CUDA
+#define RONDO_ON_CUDA(s, call) \
+  if ((s).on_cuda()) return cuda::call
+#else
+#define RONDO_ON_CUDA(s, call) CHECK(!(s).on_cuda())
+#endif
+
 namespace rondo {
 
 template <class Kernel>
@@ -43,6 +53,7 @@ Kernel* pick_kernel(Isa isa, Kernel* reference, Kernel* baseline, Kernel* avx2, 
     case Isa::Baseline: return baseline;
     case Isa::Avx2: return avx2;
     case Isa::Avx512: return avx512;
+    case Isa::Sm90: break;  // ops hand such a stream on before they pick: RONDO_ON_CUDA
   }
   return baseline;
 }

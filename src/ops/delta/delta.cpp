@@ -1,6 +1,7 @@
 #include "ops/delta/delta.h"
 
 #include "ops/common/fork.h"
+#include "ops/delta/delta_cuda.h"
 #include "ops/delta/delta_kernel.h"
 
 namespace rondo {
@@ -25,13 +26,14 @@ int rows_in(std::span<const RowSpan> spans) {
 
 }  // namespace
 
-void causal_conv(Stream& s, std::span<const RowSpan> spans, Tensor x, Tensor weight, ConvSpec spec, ConvState state,
-                 Tensor out) {
+void causal_conv(Stream& s, const RowSpans& rows, Tensor x, Tensor weight, ConvSpec spec, ConvState state, Tensor out) {
   const std::int64_t channels = x.width();
+  const std::span<const RowSpan> spans = rows.host;
   CHECK(weight.shape == (Shape{spec.kernel, channels}) && out.width() == channels);
   CHECK(state.history.shape[1] == (spec.kernel - 1) * spec.dilation && state.history.shape[2] == channels);
   check_spans(spans, state.history.shape[0], state.log.shape[1], x.rows());
   if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, causal_conv(s, rows, x, weight, spec, state, out));
   const auto kernel = RONDO_PICK(s.isa(), causal_conv_range);
   fork_rows(s, static_cast<int>(channels), static_cast<std::int64_t>(rows_in(spans)) * spec.kernel,
             [&](int begin, int end) {
@@ -51,11 +53,14 @@ void causal_conv(Stream& s, std::span<const RowSpan> spans, Tensor x, Tensor wei
             });
 }
 
-void gated_delta(Stream& s, std::span<const RowSpan> spans, Tensor u, Tensor a, Tensor b, DeltaGains gains,
-                 DeltaSpec spec, DeltaState state, Scratch scratch, Tensor out) {
+void gated_delta(Stream& s, const RowSpans& rows, Tensor u, Tensor a, Tensor b, DeltaGains gains, DeltaSpec spec,
+                 DeltaState state, Scratch scratch, Tensor out) {
+  const std::span<const RowSpan> spans = rows.host;
   CHECK(u.width() == 2 * spec.k_heads * spec.k_dim + spec.v_heads * spec.v_dim);
   CHECK(a.width() == spec.v_heads && b.width() == spec.v_heads && out.width() == spec.v_heads * spec.v_dim);
   check_spans(spans, state.memory.shape[0], state.decay_log.shape[1], u.rows());
+  if (s.on_cuda() && s.is_dry()) return;
+  RONDO_ON_CUDA(s, gated_delta(s, rows, u, a, b, gains, spec, state, out));
   const std::int64_t size = static_cast<std::int64_t>(spec.k_dim) * spec.v_dim;
   const Tensor work = scratch.take_f32({s.pool().num_threads(), size + 2 * spec.k_dim + 2 * spec.v_dim});
   if (s.is_dry()) return;

@@ -1,6 +1,7 @@
 #include "ops/hyper/hyper.h"
 
 #include "ops/common/fork.h"
+#include "ops/hyper/hyper_cuda.h"
 #include "ops/hyper/hyper_kernel.h"
 
 namespace rondo {
@@ -9,6 +10,7 @@ void hyper_read(Stream& s, Tensor normed, Tensor omega, Tensor x) {
   const auto streams = static_cast<int>(normed.width() / x.width());
   CHECK(omega.width() == normed.width() && normed.width() == streams * x.width());
   if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, hyper_read(s, normed, omega, x));
   const auto kernel = RONDO_PICK(s.isa(), hyper_read_range);
   fork_rows(s, x.rows(), 4 * normed.width(), [&](int begin, int end) {
     kernel({.a = normed.f32(),
@@ -25,6 +27,7 @@ void hyper_inject(Stream& s, Tensor y, Tensor inject, Tensor streams) {
   const auto num_streams = static_cast<int>(inject.width());
   CHECK(streams.width() == num_streams * y.width());
   if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, hyper_inject(s, y, inject, streams));
   const auto kernel = RONDO_PICK(s.isa(), hyper_inject_range);
   fork_rows(s, y.rows(), streams.width(), [&](int begin, int end) {
     kernel({.a = y.f32(),

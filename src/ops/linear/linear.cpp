@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/linear/linear_cuda.h"
 #include "ops/linear/linear_kernel.h"
 
 namespace rondo {
@@ -60,6 +61,7 @@ void linear(Stream& s, std::span<const LinearPart> parts) {
     macs += part.weight.shape[0] * macs_per_column(part);
   }
   if (s.is_dry() || macs == 0) return;
+  RONDO_ON_CUDA(s, linear(s, parts));
   const int threads = static_cast<int>(std::clamp<std::int64_t>(macs / kForkMacs, 1, s.pool().num_threads()));
   s.pool().run(threads, [&](int t) { run_share(s.isa(), parts, macs * t / threads, macs * (t + 1) / threads); });
 }

@@ -4,6 +4,7 @@
 
 #include "ops/common/fork.h"
 #include "ops/linear/linear.h"
+#include "ops/moe/moe_cuda.h"
 #include "ops/moe/moe_kernel.h"
 #include "ops/pointwise/pointwise.h"
 
@@ -21,6 +22,7 @@ void gated_mlp(Stream& s, const GatedMlpWeights& w, Tensor x, Scratch scratch, T
 void route(Stream& s, Tensor logits, bool normalise_topk, Tensor chosen, Tensor weight) {
   CHECK(chosen.width() == weight.width() && chosen.width() <= logits.width());
   if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, route(s, logits, normalise_topk, chosen, weight));
   const auto kernel = RONDO_PICK(s.isa(), route_range);
   const int experts = static_cast<int>(logits.width()), k = static_cast<int>(chosen.width());
   fork_rows(s, logits.rows(), static_cast<std::int64_t>(experts) * k, [&](int begin, int end) {
@@ -63,6 +65,7 @@ void gather(Tensor chosen, int experts, const Gathered& gathered) {
 }  // namespace
 
 void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratch, Tensor out) {
+  RONDO_ON_CUDA(s, mixture_of_experts(s, w, x, scratch, out));
   const std::int64_t rows = x.rows(), hidden = x.width(), k = w.experts_per_token;
   const auto experts = static_cast<std::int64_t>(w.experts.size());
   const std::int64_t size = w.experts[0].gate.shape[0], shared_size = w.shared.gate.shape[0];

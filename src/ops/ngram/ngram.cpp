@@ -1,6 +1,7 @@
 #include "ops/ngram/ngram.h"
 
 #include "ops/common/fork.h"
+#include "ops/ngram/ngram_cuda.h"
 #include "ops/ngram/ngram_kernel.h"
 #include "ops/pointwise/pointwise_kernel.h"
 
@@ -30,6 +31,7 @@ void ngram_gather(Stream& s, std::span<const Weight> shards, Tensor rows, Tensor
   const std::int64_t heads = rows.width(), dim = shards[0].shape[1], shard_rows = shards[0].shape[0];
   CHECK(out.width() == heads * dim);
   if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, ngram_gather(s, shards, rows, out));
   const auto kernel = RONDO_PICK(s.isa(), embed_range);
   fork_rows(s, out.rows(), out.width(), [&](int begin, int end) {
     for (std::int64_t i = begin * heads; i < end * heads; ++i) {
@@ -48,6 +50,7 @@ void ngram_gather(Stream& s, std::span<const Weight> shards, Tensor rows, Tensor
 void ngram_gate(Stream& s, Tensor key, Tensor query, Tensor value, Tensor out) {
   CHECK(key.width() == query.width() && out.width() == key.width() && key.width() % value.width() == 0);
   if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, ngram_gate(s, key, query, value, out));
   const auto kernel = RONDO_PICK(s.isa(), ngram_gate_range);
   fork_rows(s, key.rows(), 2 * key.width(), [&](int begin, int end) {
     kernel({.key = key.f32(),

@@ -1,6 +1,7 @@
 #include "ops/norm/norm.h"
 
 #include "ops/common/fork.h"
+#include "ops/norm/norm_cuda.h"
 #include "ops/norm/norm_kernel.h"
 
 namespace rondo {
@@ -9,6 +10,7 @@ void rms_norm(Stream& s, Tensor x, Tensor gain, NormSpec spec, Tensor out) {
   CHECK(gain.shape.num_elements() == x.width() && out.width() == x.width() && out.rows() >= x.rows());
   CHECK(spec.group > 0 && x.width() % spec.group == 0);
   if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, rms_norm(s, x, gain, spec, out));
   const auto kernel = RONDO_PICK(s.isa(), rms_norm_range);
   fork_rows(s, x.rows(), x.width(), [&](int begin, int end) {
     kernel({.x = x.f32(),
@@ -28,6 +30,7 @@ void gated_norm(Stream& s, Tensor x, Tensor gate, Tensor gain, float eps, Gate a
   const std::int64_t head_dim = gain.shape.num_elements();
   CHECK(x.width() % head_dim == 0 && gate.width() == x.width() && out.width() == x.width());
   if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, gated_norm(s, x, gate, gain, eps, act, out));
   const auto kernel = RONDO_PICK(s.isa(), gated_norm_range);
   fork_rows(s, x.rows(), 4 * x.width(), [&](int begin, int end) {
     kernel({.x = x.f32(),

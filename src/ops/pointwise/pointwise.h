@@ -2,6 +2,8 @@
 // alone.
 #pragma once
 
+#include <span>
+
 #include "device/stream.h"
 #include "tensor/weight.h"
 
@@ -18,5 +20,15 @@ void gather_rows(Stream& s, Tensor x, const std::int32_t* rows, Tensor out);  //
 void side_by_side(Stream& s, Tensor a, Tensor b, Tensor out);                 // out[r] = a[r] | b[r]
 void silu_product(Stream& s, Tensor gate, Tensor up, Tensor out);             // out = silu(gate) * up; may be in place
 void silu_scaled(Stream& s, Tensor x, float scale, Tensor out);               // out = silu(scale * x); may be in place
+
+// Rows of `width` floats from here to there. No row is both read and written, nor written twice.
+struct RowCopy {
+  const float* from;
+  float* to;
+};
+void copy_rows(Stream& s, std::span<const RowCopy> copies, std::int64_t width);
+
+// f32, on a GPU also bf16: evenly in [-half_width, half_width), by seed and index.
+void fill_random(Stream& s, Tensor out, std::uint64_t seed, float half_width = 1);
 
 }  // namespace rondo

@@ -210,11 +210,11 @@ Choice choose_unshaped(Isa isa, std::span<const float> logits, std::span<const s
   return {highest_score(logits.size(), candidate_at, best, row), {}, best.logit};
 }
 
+}  // namespace
+
 bool draws_unshaped(const DrawRow& row) {
   return !shapes_logits(row) && (row.settings->temperature <= 0 || !leaves_out(*row.settings));
 }
-
-}  // namespace
 
 double gumbel_noise(std::uint64_t seed, std::int64_t position, std::int32_t id) {
   return Noise::of(Noise(seed, position).bits(id));

@@ -71,6 +71,9 @@ struct DrawRoom {
   std::span<std::uint32_t> seen;    // [logits.size() / 32, rounded up]
 };
 
+// Drawn straight from the logits: nothing is shaped and nothing left out.
+bool draws_unshaped(const DrawRow& row);
+
 std::int32_t draw(Isa isa, std::span<const float> logits, const DrawRow& row, DrawRoom room);
 
 // The head's draw. ids: the token each logit stands for (a draft vocabulary, ascending); empty = its index.

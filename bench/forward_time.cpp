@@ -1,0 +1,96 @@
+// Forward times of a published shape with made-up weights, by rows and at two context lengths, against the floor: the
+// larger of the weight bytes that so many rows touch over the memory's rate and their operations over the matrix rate.
+//
+//   forward_time SHAPE [LAYERS [STREAMS [CONTEXT]]]     (LAYERS 0 = all; a GPU where there is one)
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <string>
+
+#include "base/random.h"
+#include "ckpt/checkpoint.h"
+#include "model/model.h"
+
+namespace rondo {
+namespace {
+
+// Measured on an H200: docs/performance.md.
+constexpr double kBytesPerSecond = 4.49e12, kOperationsPerSecond = 815e12;
+
+// Bytes of weights that `rows` rows touch when each chooses its experts evenly at random, and what one row computes
+// with.
+struct Work {
+  double row_bytes, expert_bytes, experts, chosen;
+  double bytes(int rows) const {
+    if (experts == 0) return row_bytes;
+    const double touched = experts * (1 - std::pow(1 - chosen / experts, rows));
+    return row_bytes - expert_bytes * chosen + expert_bytes * touched;
+  }
+  double floor_ms(int rows) const {
+    return 1e3 * std::max(bytes(rows) / kBytesPerSecond,
+                          row_bytes * rows / kOperationsPerSecond);  // bf16: 2 bytes, 2 operations
+  }
+};
+
+Work work_of(const ModelConfig& c, const ModelFacts& facts) {
+  const double layers = c.num_layers(), expert = 3.0 * c.moe.expert_size * c.hidden_size * 2;
+  return {static_cast<double>(facts.weight_bytes_per_row), expert * layers, static_cast<double>(c.moe.num_experts),
+          static_cast<double>(c.moe.experts_per_token)};
+}
+
+int run(const std::string& shape, int layers, int streams, int context) {
+  const Isa isa = has_isa(Isa::Sm90) ? Isa::Sm90 : best_isa();
+  const auto source = make_synthetic(shape, {.num_layers = layers, .is_hollow = isa == Isa::Sm90});
+  if (!source) {
+    fmt::print(stderr, "forward_time: {}\n", source.error().message);
+    return 1;
+  }
+  ThreadPool pool(num_physical_threads());
+  ModelOptions options;
+  options.context_tokens = context;
+  options.max_streams = streams;
+  options.max_rows = std::max(64, streams);
+  options.isa = isa;
+  const auto model = load_model(**source, pool, options, {});
+  if (!model) {
+    fmt::print(stderr, "forward_time: {}\n", model.error().message);
+    return 1;
+  }
+  const ModelFacts& facts = (*model)->facts();
+  std::vector<std::int32_t> text;
+  for (int i = 0; i < 2 * facts.max_rows; ++i) {
+    text.push_back(static_cast<std::int32_t>(random_bits(3, static_cast<std::uint64_t>(i)) %
+                                             static_cast<std::uint64_t>(facts.vocab_size)));
+  }
+  const CostTables costs = (*model)->time_costs(text, 60'000);
+  const Work work = work_of((*source)->config(), facts);
+  fmt::print("{}, {} of its layers, {}, {} streams, bf16\n", shape, (*source)->config().num_layers(), facts.arithmetic,
+             streams);
+  fmt::print("  rows   floor ms   ms at {:>5}   over floor   ms at {:>5}\n", costs.context_tokens[0],
+             costs.context_tokens[1]);
+  for (const int rows : {1, 2, 4, 8, 16, 32, 64}) {
+    if (rows >= static_cast<int>(costs.verify_ms[0].size())) break;
+    const auto at = static_cast<std::size_t>(rows);
+    fmt::print("  {:>4} {:>10.3f} {:>13.3f} {:>12.2f} {:>13.3f}\n", rows, work.floor_ms(rows), costs.verify_ms[0][at],
+               costs.verify_ms[0][at] / work.floor_ms(rows), costs.verify_ms[1][at]);
+  }
+  if (costs.level_ms.size() > 1) {
+    fmt::print("  the head: absorbs one row in {:.3f} ms, a level {:.3f} ms for one stream, {:.3f} for {}\n",
+               costs.absorb_ms[1], costs.level_ms[1], costs.level_ms.back(), costs.level_ms.size() - 1);
+  }
+  if (!costs.why.empty()) fmt::print("  {}\n", costs.why);
+  return 0;
+}
+
+}  // namespace
+}  // namespace rondo
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    fmt::print(stderr, "forward_time SHAPE [LAYERS [STREAMS [CONTEXT]]]\n");
+    return 2;
+  }
+  const auto number = [&](int at, int otherwise) { return argc > at ? std::atoi(argv[at]) : otherwise; };
+  return rondo::run(argv[1], number(2, 0), number(3, 64), number(4, 4160));
+}

@@ -1,0 +1,12 @@
+// The CUDA code of ops/delta/delta.h.
+#pragma once
+
+#include "ops/delta/delta.h"
+
+namespace rondo::cuda {
+
+void causal_conv(Stream& s, const RowSpans& rows, Tensor x, Tensor weight, ConvSpec spec, ConvState state, Tensor out);
+void gated_delta(Stream& s, const RowSpans& rows, Tensor u, Tensor a, Tensor b, DeltaGains gains, DeltaSpec spec,
+                 DeltaState state, Tensor out);
+
+}  // namespace rondo::cuda

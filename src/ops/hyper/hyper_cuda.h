@@ -1,0 +1,11 @@
+// The CUDA code of ops/hyper/hyper.h.
+#pragma once
+
+#include "ops/hyper/hyper.h"
+
+namespace rondo::cuda {
+
+void hyper_read(Stream& s, Tensor normed, Tensor omega, Tensor x);
+void hyper_inject(Stream& s, Tensor y, Tensor inject, Tensor streams);
+
+}  // namespace rondo::cuda

@@ -1,0 +1,31 @@
+// The CUDA code of ops/linear/linear.h: inputs are rounded to bf16, products summed in f32 by the tensor cores.
+//
+// Order of a sum: the weight's columns are cut into equal runs, as many as its shape asks for, each summed in ascending
+// steps of 16 columns by one warp; the runs' sums are added up in ascending order. Whatever else shares the launch.
+#pragma once
+
+#include "ops/linear/linear.h"
+
+namespace rondo::cuda {
+
+void linear(Stream& s, std::span<const LinearPart> parts);
+
+// Rows grouped by expert (ops/moe/moe_cuda.h). Expert e's weight begins at weight + e * stride elements; it reads the
+// rows in_rows[begin[e] ..  begin[e + 1]) of x (null: those very numbers) and writes the rows begin[e] .. of out.
+// `active` names the experts that have rows, num_active how many: [1], on the device. At most max_active of them.
+struct ExpertLinear {
+  const std::uint16_t* weight;
+  std::int64_t stride;
+  std::int64_t n, k;
+  const float* x;
+  const std::int32_t* in_rows;
+  float* out;
+  const std::int32_t* begin;
+  const std::int32_t* active;
+  const std::int32_t* num_active;
+};
+// beside: ordinary parts of the same launch, as the shared expert's.
+void expert_linear(Stream& s, std::span<const ExpertLinear> experts, std::span<const LinearPart> beside, int max_active,
+                   int rows);
+
+}  // namespace rondo::cuda

@@ -1,0 +1,21 @@
+#include "ops/sample/draw_rows.h"
+
+#include "ops/common/isa.h"
+#include "ops/sample/draw_rows_cuda.h"
+
+namespace rondo {
+
+std::size_t draw_room_bytes(int rows) {
+  return static_cast<std::size_t>(rows) * cuda::kDrawSlices * sizeof(cuda::SliceBest);
+}
+
+void draw_rows(Stream& s, Tensor logits, [[maybe_unused]] const DrawKey* keys, [[maybe_unused]] const std::int32_t* ids,
+               Tensor room, Tensor drawn) {
+  CHECK(static_cast<std::size_t>(room.shape.num_elements()) >= draw_room_bytes(logits.rows()));
+  CHECK(drawn.shape.num_elements() >= logits.rows() * static_cast<std::int64_t>(sizeof(DrawnRow)));
+  if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, draw_rows(s, logits, keys, ids, room, drawn));
+  CHECK(false && "on a CPU rows are drawn one by one: draw.h");
+}
+
+}  // namespace rondo

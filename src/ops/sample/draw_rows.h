@@ -1,0 +1,29 @@
+// Drawing for whole rows of logits where they lie, on a GPU: rows that draw straight from their logits (draw.h without
+// bias, penalties, mask, top_k, top_p and min_p), target and head alike. One small download brings the results.
+#pragma once
+
+#include <cstdint>
+
+#include "device/stream.h"
+#include "tensor/tensor.h"
+
+namespace rondo {
+
+// A row's settings and key, on the device.
+struct DrawKey {
+  float temperature;
+  std::int64_t position;
+  std::uint64_t seed;
+};
+struct DrawnRow {
+  std::int32_t token;
+  float probability;  // among all, at the temperature (at 1 where that is 0)
+};
+
+std::size_t draw_room_bytes(int rows);
+
+// ids: the token each logit stands for, i32 on the device; null = its index. keys, drawn: [rows] on the device, the
+// latter's tensor U8. room: draw_room_bytes(rows).
+void draw_rows(Stream& s, Tensor logits, const DrawKey* keys, const std::int32_t* ids, Tensor room, Tensor drawn);
+
+}  // namespace rondo

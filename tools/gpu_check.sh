@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# What only a GPU can show, on a machine that has one but no package registry: the tests' GPU variants, selfcheck, compute-sanitizer,
+# forward times against the floor, the ladder; one table at the end.
+#
+#   tools/gpu_check.sh pack FOLDER         here, after cmake --preset cuda -DBUILD_TESTING=ON -DRONDO_BENCH=ON and a build of build/:
+#                                          sources, headers, libraries and the build's commands, some 9 MB
+#   tools/gpu_check.sh run FOLDER [ROOT]   there, in the source tree (its models/ and tests/ are read): builds under ROOT
+#                                          (default /tmp/rondo), runs everything; logs stay in ROOT/logs. Exit 1 when a check failed
+set -euo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+programs=(test_ops test_model test_engine rondo forward_time)
+
+pack() {
+  local to=$1 lib=/usr/lib/x86_64-linux-gnu
+  mkdir -p "$to"
+  ninja -C "$here/build-cuda" -t commands "${programs[@]}" | sed "s|$here|@ROOT@|g" >"$to/commands"
+  local deps; deps=$(mktemp -d)
+  mkdir -p "$deps/deps/include/openssl" "$deps/deps/lib"
+  { ninja -C "$here/build" -t deps || true; } | grep -oE '/usr/include/((boost|gtest|spdlog|CLI|fmt|openssl|tl)/[^ ]+|utf8proc\.h|pcre2\.h|histedit\.h)' |
+    sort -u | sed 's|^/||' | tar cf - -C / -T - | tar xf - -C "$deps/deps" --strip-components=1
+  cp /usr/include/x86_64-linux-gnu/openssl/* "$deps/deps/include/openssl/"
+  cp /usr/include/histedit.h "$deps/deps/include/"
+  for name in boost_json.so.1.81.0 boost_container.so.1.81.0 spdlog.so.1.10.0 fmt.so.9.1.0 pcre2-8.so.0 utf8proc.so.2 crypto.so.3 \
+    edit.so.2 bsd.so.0 md.so.0 tinfo.so.6 gtest.a gtest_main.a; do
+    cp -L "$lib/lib$name" "$deps/deps/lib/"
+  done
+  tar czf "$to/deps.tar.gz" -C "$deps" deps
+  rm -rf "$deps"
+  local made  # sources that configuring has written
+  mapfile -t made < <(grep -oE -- '-c (@ROOT@/build-cuda/)?[^ @]+\.cpp' "$to/commands" | sed -E 's|^-c (@ROOT@/build-cuda/)?||' | sort -u)
+  tar czf "$to/sources.tar.gz" -C "$here" --exclude=tests/fuzz/corpus src tests bench CMakeLists.txt "${made[@]/#/build-cuda/}"
+  cp "$here/tools/gpu_check.sh" "$here/tools/gpu_build.py" "$to/"
+  du -sh "$to"
+}
+
+# check NAME COMMAND...: runs it, keeps its output, and one line of the table.
+check() {
+  local name=$1 begin=$SECONDS verdict=ok
+  shift
+  "$@" >"$logs/$name.log" 2>&1 || { verdict=FAILED; failed=1; }
+  table+=$(printf '%-34s %-7s %4d s  %s' "$name" "$verdict" $((SECONDS - begin)) \
+    "$(grep -E 'PASSED|laws hold|ERROR SUMMARY' "$logs/$name.log" | tail -1 | tr -s ' ')")$'\n'
+}
+
+run() {
+  local from root tree
+  from=$(cd "$1" && pwd) root=${2:-/tmp/rondo} tree=$PWD
+  mkdir -p "$root" "$root/logs"
+  logs=$root/logs failed=0 table=
+  tar xzf "$from/deps.tar.gz" -C "$root" && tar xzf "$from/sources.tar.gz" -C "$root"
+  ln -sfn "$tree/models" "$root/models"
+  python3 "$from/gpu_build.py" "$from/commands" "$root"
+  cd "$root/build-cuda"
+  export LD_LIBRARY_PATH=$root/deps/lib
+  # The op tests read what an op wrote at once: every launch waits.
+  check ops env CUDA_LAUNCH_BLOCKING=1 ./test_ops --gtest_brief=1 --gtest_filter='*sm_90*'
+  check goldens ./test_model --gtest_brief=1 --gtest_filter='*Golden*sm_90*'
+  check row_law ./test_model --gtest_brief=1 --gtest_filter='*RowLaw*on_the_gpu*:RowLawControl*'
+  check resume ./test_model --gtest_brief=1 --gtest_filter='*Resume*on_the_gpu*'
+  check perplexity ./test_model --gtest_brief=1 --gtest_filter='*Perplexity*'
+  check engine_laws ./test_engine --gtest_brief=1 --gtest_filter='*on_the_gpu*'
+  for model in "$root/models/rondo-demo" "$root"/tests/fixtures/*/; do
+    check "selfcheck_$(basename "$model")" ./rondo selfcheck "$model" --device cuda
+  done
+  check planted_fault bash -c "! ./rondo selfcheck '$root/models/rondo-demo' --device cuda --plant lost-row"
+  check memcheck_ops env CUDA_LAUNCH_BLOCKING=1 compute-sanitizer --error-exitcode 3 ./test_ops --gtest_brief=1 --gtest_filter='*Formula*sm_90'
+  check memcheck_goldens compute-sanitizer --error-exitcode 3 ./test_model --gtest_brief=1 --gtest_filter='*Golden*sm_90'
+  check racecheck_ops env CUDA_LAUNCH_BLOCKING=1 compute-sanitizer --tool racecheck --error-exitcode 3 ./test_ops --gtest_brief=1 \
+    --gtest_filter='*DeltaRows*Formula*sm_90:*ConvRows*Formula*sm_90:*SelectionRows*Ties*sm_90:*AttentionRowsOn.ANan*sm_90:*NormOn*Formula*sm_90:*MoeOn.TheRoutersWeights*sm_90:*LinearRowsOn.Runs*sm_90'
+  check forward_27b ./bench/forward_time qwen3.8-27b
+  check forward_35b_a3b ./bench/forward_time qwen3.5-35b-a3b
+  check forward_flash_next ./bench/forward_time qwen3.8-flash-next 12
+  check ladder ./rondo bench "$root/models/rondo-demo" --device cuda --quick --streams 1,4,16,64
+  grep -hE 'relative rms|perplexity' "$logs"/goldens.log "$logs"/perplexity.log || true
+  cat "$logs"/forward_*.log
+  grep -E '^(code|prose|edit|prompts)' "$logs/ladder.log" || tail -3 "$logs/ladder.log"
+  nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+  printf '%s' "$table"
+  return "$failed"
+}
+
+case ${1:-} in
+  pack) pack "${2:?pack FOLDER}" ;;
+  run) run "${2:?run FOLDER}" "${3:-}" ;;
+  *) sed -n '2,10s/^# \{0,1\}//p' "$0" && exit 2 ;;
+esac
