@@ -54,7 +54,7 @@ class PrefixCache {
   bool has(std::span<const std::int32_t> ids, bool needs_head);  // an entry for exactly these
   // The most leading tokens that `ids` have in common with any entry.
   int common_tokens(std::span<const std::int32_t> ids);
-  void use(const PrefixRef& entry);  // a sequence goes on from it
+  void use(const PrefixRef& ref);  // a sequence goes on from it
 
   // A blank place to save a state in, by letting an entry go if need be; none when none is worth less than one of this
   // kind.
