@@ -176,7 +176,14 @@ TEST_P(NoAllocation, ARoundThatNeitherAdmitsNorEndsAllocatesNothing) {
   EXPECT_GT(drafted, 50);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, NoAllocation, testing::ValuesIn(real_models()),
+// Not the GPU's: its driver allocates for itself now and then, which nobody here can tell from ours.
+std::vector<RealModel> models_of_the_cpu() {
+  std::vector<RealModel> models = real_models();
+  std::erase_if(models, [](const RealModel& each) { return each.isa == Isa::Sm90; });
+  return models;
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, NoAllocation, testing::ValuesIn(models_of_the_cpu()),
                          [](const auto& each) { return each.param.name; });
 
 // Planted control: an allocation is counted.
