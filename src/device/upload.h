@@ -2,6 +2,7 @@
 // while the other is under way. Reports how far it is.
 #pragma once
 
+#include <array>
 #include <functional>
 
 #include "base/thread_pool.h"
@@ -26,7 +27,7 @@ class Upload {
   Stream* stream_;
   ThreadPool* pool_;
   Report report_;
-  Buffer pinned_[2];
+  std::array<Buffer, 2> pinned_;
   int next_ = 0;
   std::uint64_t done_bytes_ = 0;
 };

@@ -49,7 +49,7 @@ class SchemaReader {
   // A value of the schema at `path` in bare writing. What a refused one has left behind is forgotten.
   Result<ExprId> read_bare(const json::Value& schema, const std::string& path) {
     writing_ = Writing::Bare;
-    const Result<ExprId> value = read_schema(schema, path, 0);
+    Result<ExprId> value = read_schema(schema, path, 0);
     const Result<void> called = value ? read_called() : Result<void>();
     writing_ = Writing::Json;
     if (value && called) return value;

@@ -23,7 +23,7 @@ class Matcher {
   Matcher(std::shared_ptr<const Automaton> automaton, std::shared_ptr<const Vocabulary> vocabulary);
 
   enum class Start { Here, AfterThought };  // AfterThought: line ends may come first (automaton.h)
-  void reserve(int most_drafts, Start start);
+  void reserve(int most_drafts, Start from);
 
   // The place after what was accepted and then `drafts`, at most most_drafts of them. Good until the next call that is
   // not const.

@@ -42,7 +42,7 @@ struct HeadGains {
 
 // q = rope(norm(q)), k = rope(norm(k)), per head; k and v go to the cache at each row's position.
 // q_gate: [rows, q_heads, q | gate of head_dim each]; q: [rows, q_heads * head_dim].
-void attention_write(Stream& s, const RowSpans& spans, Tensor q_gate, Tensor k, Tensor v, HeadGains gains,
+void attention_write(Stream& s, const RowSpans& batch, Tensor q_gate, Tensor k, Tensor v, HeadGains gains,
                      Tensor rope_table, AttentionSpec spec, KvCache cache, Tensor q);
 
 // Which blocks of `block_tokens` positions a row may see; the incomplete tail after the last whole block always is.
@@ -55,7 +55,7 @@ constexpr int kDense = -1;
 
 // out = softmax(q k^T / sqrt(head_dim)) v, times sigmoid(gate), over positions first_pos .. own (all, or those
 // selected).
-void attention(Stream& s, const RowSpans& spans, Tensor q, Tensor q_gate, KvCache cache, const Selection* selection,
+void attention(Stream& s, const RowSpans& batch, Tensor q, Tensor q_gate, KvCache cache, const Selection* selection,
                AttentionSpec spec, int max_positions, Scratch scratch, Tensor out);
 
 struct IndexerSpec {
@@ -74,7 +74,7 @@ struct IndexCache {
 // best whole blocks by sum_h relu(iq_h . kb) / sqrt(head_dim), ties to the lower block. Blocks before first_pos (a
 // multiple of block_tokens) are not looked at. index_qk: [rows, heads * head_dim queries | one key], the queries are
 // normed and turned in place.
-void select_blocks(Stream& s, const RowSpans& spans, Tensor index_qk, HeadGains gains, Tensor rope_table,
+void select_blocks(Stream& s, const RowSpans& batch, Tensor index_qk, HeadGains gains, Tensor rope_table,
                    IndexerSpec spec, IndexCache cache, int max_positions, Scratch scratch, Selection selection);
 
 }  // namespace rondo

@@ -32,7 +32,7 @@ struct ConvSpec {
   int dilation;
 };
 // x, out: [rows, channels]; weight: [kernel, channels]; act is silu.
-void causal_conv(Stream& s, const RowSpans& spans, Tensor x, Tensor weight, ConvSpec spec, ConvState state, Tensor out);
+void causal_conv(Stream& s, const RowSpans& rows, Tensor x, Tensor weight, ConvSpec spec, ConvState state, Tensor out);
 
 struct DeltaState {
   Tensor memory;     // [slots, v_heads, k_dim, v_dim]
@@ -48,7 +48,7 @@ struct DeltaGains {
   Tensor dt_bias;     // [v_heads]
 };
 // u: [rows, q | k | v]; a, b: [rows, v_heads]; out: [rows, v_heads * v_dim].
-void gated_delta(Stream& s, const RowSpans& spans, Tensor u, Tensor a, Tensor b, DeltaGains gains, DeltaSpec spec,
+void gated_delta(Stream& s, const RowSpans& rows, Tensor u, Tensor a, Tensor b, DeltaGains gains, DeltaSpec spec,
                  DeltaState state, Scratch scratch, Tensor out);
 
 }  // namespace rondo
