@@ -288,7 +288,9 @@ TEST(Synthetic, HasValuesOfASaneSize) {
 
 TEST(Synthetic, RefusesAnUnknownShapeByName) {
   const auto refused = make_synthetic("gpt-2", SyntheticOptions{});
-  EXPECT_EQ(refused.error().message, "unknown synthetic shape \"gpt-2\" (known: qwen3.5-0.8b)");
+  EXPECT_EQ(
+      refused.error().message,
+      "unknown synthetic shape \"gpt-2\" (known: qwen3.5-0.8b, qwen3.8-27b, qwen3.5-35b-a3b, qwen3.8-flash-next)");
 }
 
 }  // namespace
