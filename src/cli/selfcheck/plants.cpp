@@ -240,7 +240,9 @@ class DirtySlot final : public ShiftedSlots {
     const std::int32_t left_over = left_over_[static_cast<std::size_t>(slot)];
     last_[static_cast<std::size_t>(slot)] = last_id;
     if (start_pos != 0 || left_over == kNone) return;
-    const Slice row{.slot = slot, .start_pos = 0, .ids = {&left_over, 1}, .blocks = blocks, .feeds_head = false};
+    // The head reads it too: rows that it reads must follow each other.
+    const Slice row{
+        .slot = slot, .start_pos = 0, .ids = {&left_over, 1}, .blocks = blocks, .feeds_head = facts().has_head};
     inner_.prefill({&row, 1});
     shift(slot) = 1;
     ++strikes_;
