@@ -5,12 +5,14 @@
 #include <cstdio>
 
 #include "base/thread_pool.h"
+#include "device/stream.h"
 
 namespace rondo {
 
 namespace {
 
 std::string check_device(const std::string& device) {
+  if (device == "cuda" && !built_with_cuda()) return "this build has no CUDA code: cuda takes cmake --preset cuda";
   if (device == "auto" || device == "cpu" || device == "cuda") return "";
   return fmt::format("'{}' is no device; known: auto, cpu, cuda", device);
 }

@@ -63,7 +63,7 @@ class OpenAiClient(unittest.TestCase):
         self.assertEqual(served.get_json(self.url + "/health")["status"], "ok")
 
     def test_a_whole_reply(self):
-        reply = self.chat()
+        reply = self.chat(extra_body={"cache": False})
         self.assertEqual(reply.object, "chat.completion")
         self.assertIn(reply.choices[0].finish_reason, ("stop", "length"))
         self.assertIsInstance(reply.choices[0].message.content, str)
