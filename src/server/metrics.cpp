@@ -37,6 +37,9 @@ void put_requests(Exposition& out, const EngineStatus& engine) {
 
 void put_rounds(Exposition& out, const RoundCounters& work) {
   out.counter("rondo_prompt_tokens_total", "Prompt rows computed.", number(work.prompt_tokens));
+  out.counter("rondo_prefix_hits_total", "Prompts of which a part was in the prefix cache.", number(work.prefix_hits));
+  out.counter("rondo_prefix_tokens_total", "Prompt tokens found in the prefix cache.", number(work.cached_tokens));
+  out.counter("rondo_prefix_states_saved_total", "States put into the prefix cache.", number(work.states_saved));
   out.counter("rondo_completion_tokens_total", "Tokens of replies.", number(work.completion_tokens));
   out.counter("rondo_rounds_total", "Rounds: one verify forward each.", number(work.rounds));
   out.counter("rondo_windows_total", "Streams served, summed over the rounds.", number(work.windows));
