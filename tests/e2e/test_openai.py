@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 
 import openai
 
@@ -62,6 +63,23 @@ class OpenAiClient(unittest.TestCase):
     def test_health(self):
         self.assertEqual(served.get_json(self.url + "/health")["status"], "ok")
 
+    def counted(self, *names):
+        with urllib.request.urlopen(self.url + "/metrics", timeout=60) as reply:
+            lines = dict(line.rsplit(" ", 1) for line in reply.read().decode().splitlines() if line[0] != "#")
+        return [float(lines[f"rondo_{name}_total"]) for name in names]
+
+    def test_metrics_count_what_a_prompt_found_in_the_cache(self):
+        names = ("prefix_hits", "prefix_tokens", "prompt_tokens")
+        fresh = [{"role": "user", "content": "Name a river that nobody has asked for so far."}]
+        before = self.counted(*names)
+        usages = [self.chat(messages=fresh).usage for _ in range(3)]
+        cached = [usage.prompt_tokens_details.cached_tokens for usage in usages]
+        self.assertGreater(cached[2], 0)
+        hits, found, computed = (now - then for now, then in zip(self.counted(*names), before))
+        self.assertEqual(hits, sum(tokens > 0 for tokens in cached))
+        self.assertEqual(found, sum(cached))
+        self.assertEqual(found + computed, sum(usage.prompt_tokens for usage in usages))
+
     def test_a_whole_reply(self):
         reply = self.chat(extra_body={"cache": False})
         self.assertEqual(reply.object, "chat.completion")
@@ -76,12 +94,17 @@ class OpenAiClient(unittest.TestCase):
         self.assertRegex(reply.rondo["token_sha"], "^[0-9a-f]{64}$")
         self.assertRegex(reply.rondo["arithmetic"], "^cpu/")
 
+    def test_a_long_reply_comes_in_pieces(self):
+        """Long, as what is ready while a piece is on its way joins the next one: a short reply may be one piece."""
+        chunks = self.chat(stream=True, max_tokens=512, extra_body={"draft": False, "ignore_eos": True})
+        self.assertGreater(sum(bool(chunk.choices and chunk.choices[0].delta.content) for chunk in chunks), 3)
+
     def test_a_streamed_reply_says_what_the_whole_one_says(self):
         for fields in ({}, {"temperature": 1.0, "seed": 7}, {"extra_body": {"chat_template_kwargs": {"enable_thinking": True}}}):
             with self.subTest(fields):
                 whole = self.chat(**fields)
                 # Undrafted, a reply comes in pieces and its counters are the same each time; the text is the drafted one's.
-                undrafted = {**fields, "extra_body": {**fields.get("extra_body", {}), "draft": False}}
+                undrafted = {**fields, "extra_body": {**fields.get("extra_body", {}), "draft": False, "cache": False}}
                 chunks = list(self.chat(stream=True, stream_options={"include_usage": True}, **undrafted))
                 deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
                 self.assertEqual(deltas[0].role, "assistant")
@@ -92,7 +115,6 @@ class OpenAiClient(unittest.TestCase):
                 self.assertEqual(chunks[-1].choices, [])
                 self.assertEqual(chunks[-1].usage, self.chat(**undrafted).usage)
                 self.assertEqual(chunks[-1].rondo["token_sha"], whole.rondo["token_sha"])
-                self.assertGreater(len(deltas), 3, "the text came in pieces")
 
     def test_a_seed_repeats_its_reply_and_another_does_not(self):
         one, again, other = (self.chat(temperature=1.5, seed=seed, max_tokens=40, extra_body={"ignore_eos": True})
