@@ -32,6 +32,7 @@ struct LineReader::Terminal {
   History* history = nullptr;
   std::string history_file;
   const char* prompt = "";
+  int keys = STDIN_FILENO;
   bool (*is_dropped)() = nullptr;
   bool dropped = false;
 
@@ -52,11 +53,11 @@ int LineReader::Terminal::read_key(EditLine* edit, wchar_t* key) {
   while (true) {
     t.dropped = t.is_dropped();
     if (t.dropped) return -1;
-    pollfd waiting{STDIN_FILENO, POLLIN, 0};
+    pollfd waiting{t.keys, POLLIN, 0};
     if (poll(&waiting, 1, kLookForCtrlC) <= 0) continue;
     char byte = 0;
-    const ssize_t size = ::read(STDIN_FILENO, &byte, 1);
-    if (size < 0 && errno == EINTR) continue;
+    const ssize_t size = ::read(t.keys, &byte, 1);
+    if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (size <= 0) return static_cast<int>(size);
     const std::size_t used = std::mbrtowc(key, &byte, 1, &state);
     if (used == static_cast<std::size_t>(-1)) {
@@ -81,6 +82,10 @@ LineReader::LineReader(const std::string& history_file, bool (*is_dropped)()) : 
   Terminal& t = *terminal_;
   t.history_file = history_file;
   t.is_dropped = is_dropped;
+  // An opening of our own, as a read must not wait: Ctrl-C throws away what is typed, also between poll and read, and
+  // O_NONBLOCK on standard input would be the shell's too. No /dev/tty: then there is no Ctrl-C either.
+  const int keys = open("/dev/tty", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (keys >= 0) t.keys = keys;
   if (std::setlocale(LC_CTYPE, "") == nullptr || MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");  // to type in
   t.edit = el_init("rondo", stdin, stdout, stderr);
   t.history = history_init();
@@ -100,6 +105,7 @@ LineReader::~LineReader() {
   if (!terminal_) return;
   el_end(terminal_->edit);
   history_end(terminal_->history);
+  if (terminal_->keys != STDIN_FILENO) close(terminal_->keys);
 }
 
 LineReader::Line LineReader::read(const char* prompt) {
