@@ -79,7 +79,9 @@ class AllAllowed final : public TokenRule {
 
 Request request_of(int i, int vocab, int max_tokens) {
   Request request;
-  for (int t = 0; t < 5 + 7 * i; ++t) request.prompt_ids.push_back((t * 37 + i * 11) % vocab);
+  // The last one's is filled for several turns, and states of it are saved on the way.
+  const int prompt = i == 5 ? 110 : 5 + 7 * i;
+  for (int t = 0; t < prompt; ++t) request.prompt_ids.push_back((t * 37 + i * 11) % vocab);
   request.max_tokens = max_tokens;
   request.draw.temperature = i % 3 == 0 ? 0.0F : 1.0F;
   request.draw.seed = static_cast<std::uint64_t>(i);
@@ -137,13 +139,16 @@ TEST_P(NoAllocation, ARoundThatNeitherAdmitsNorEndsAllocatesNothing) {
   ThreadPool pool(2);
   ModelOptions options;
   options.isa = GetParam().isa;
-  options.context_tokens = 128;
+  options.context_tokens = 192;
   options.max_streams = 6;
   options.max_rows = 24;
+  options.cache_states = 2;  // fewer than are saved: some have to go
+  options.cache_blocks = 8;
   const auto model = load_model(*checkpoint, pool, options, {});
   ASSERT_TRUE(model);
   const SteadyClock clock;
-  Engine engine(**model, tokenizer ? &*tokenizer : nullptr, costs_of((*model)->facts(), 0, 0), clock, {});
+  Engine engine(**model, tokenizer ? &*tokenizer : nullptr, costs_of((*model)->facts(), 0, 0), clock,
+                {.stall_ms = 1e6, .least_shared_tokens = 4, .step_tokens = 16});
   std::shared_ptr<const grammar::Vocabulary> vocabulary;
   if (tokenizer) vocabulary = *grammar::Vocabulary::create(*tokenizer, (*model)->facts().vocab_size);
   std::vector<std::shared_ptr<CountingSink>> sinks;
@@ -158,6 +163,8 @@ TEST_P(NoAllocation, ARoundThatNeitherAdmitsNorEndsAllocatesNothing) {
     return std::any_of(sinks.begin(), sinks.end(), [](const auto& s) { return s->over; });
   };
   engine.turn();  // admits
+  const std::uint64_t saved_before = engine.counters().states_saved;
+  std::uint64_t saved = 0;
   int turns = 0;
   while (true) {
     g_allocations = 0;
@@ -166,9 +173,11 @@ TEST_P(NoAllocation, ARoundThatNeitherAdmitsNorEndsAllocatesNothing) {
     g_counting = false;
     if (anyone_over()) break;
     ASSERT_EQ(g_allocations, 0) << "turn " << turns;
+    saved = engine.counters().states_saved - saved_before;
     ++turns;
   }
   EXPECT_GT(turns, 8);
+  EXPECT_GT(saved, 2u);
   while (engine.turn()) {
   }
   int drafted = 0;
