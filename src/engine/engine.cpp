@@ -18,6 +18,10 @@ namespace {
 constexpr std::chrono::milliseconds kIdleTurn{250};  // an idle loop still shows that it lives
 constexpr double kNewRound = 0.2;                    // weight of the newest round in how long one takes
 
+Error model_failed(const std::exception& error) {
+  return {ErrorCode::Internal, std::string("the model failed: ") + error.what()};
+}
+
 }  // namespace
 
 // What other threads see is atomic or behind the inbox; the rest belongs to the engine thread.
@@ -35,6 +39,7 @@ struct Engine::State {
   bool turn();
   void take_in();
   void admit();
+  void restore(Sequence& sequence, const PrefixCache::Hit& hit);
   void forget_gone();
   void fill(RoundPlan& plan);
   void run_round(RoundPlan& plan);
@@ -187,14 +192,21 @@ void Engine::State::take_in() {
 void Engine::State::admit() {
   while (const auto admitted = scheduler.admit_next(clock.now())) {
     forget_gone();
-    if (!admitted->hit) continue;
-    const PrefixCache::Hit& hit = *admitted->hit;
-    Sequence& sequence = *admitted->sequence;
-    model.restore(sequence.slot(), hit.entry.place, hit.blocks, sequence.blocks());
-    ++round.counters().prefix_hits;
-    round.counters().cached_tokens += static_cast<std::uint64_t>(hit.tokens);
+    if (admitted->hit) restore(*admitted->sequence, *admitted->hit);
   }
+  count_finished();
+  retire_finished();
   open -= static_cast<int>(scheduler.num_ended() - std::exchange(ended_seen, scheduler.num_ended()));
+}
+
+void Engine::State::restore(Sequence& sequence, const PrefixCache::Hit& hit) {
+  try {
+    model.restore(sequence.slot(), hit.entry.place, hit.blocks, sequence.blocks());
+  } catch (const std::exception& error) {
+    return sequence.break_off(model_failed(error));
+  }
+  ++round.counters().prefix_hits;
+  round.counters().cached_tokens += static_cast<std::uint64_t>(hit.tokens);
 }
 
 // The states of entries that had to go: before anything is written to the blocks they kept.
@@ -232,8 +244,7 @@ void Engine::State::run_round(RoundPlan& plan) {
 // A failure of the model (a worker's exception, a lost device) ends those whose rows it was running, and nobody else:
 // what their slots hold is unknown, and nobody goes on from it.
 void Engine::State::break_off(std::span<const RoundPlan::Rows> rows, const std::exception& error) {
-  for (const RoundPlan::Rows& each : rows)
-    each.sequence->break_off({ErrorCode::Internal, std::string("the model failed: ") + error.what()});
+  for (const RoundPlan::Rows& each : rows) each.sequence->break_off(model_failed(error));
 }
 
 // The sequence's state into the prefix cache, if it is worth a place there.
@@ -247,7 +258,14 @@ void Engine::State::save(Sequence& sequence, PrefixKind kind) {
   const auto place = cache.take_place(kind);
   forget_gone();
   if (!place) return;
-  const SavedState saved = model.save(sequence.slot(), *place);
+  SavedState saved;
+  try {
+    saved = model.save(sequence.slot(), *place);
+  } catch (const std::exception& error) {  // a reply that is whole stays so; who would go on from this slot cannot
+    log_error("no state was kept of {} tokens: {}", ids.size(), error.what());
+    if (!sequence.is_finished()) sequence.break_off(model_failed(error));
+    return;
+  }
   CHECK(saved.tokens == static_cast<int>(ids.size()));
   cache.put(*place, kind, ids, sequence.blocks(), saved.shared_tokens, saved.has_head, sequence.resumed_from());
   ++round.counters().states_saved;

@@ -91,6 +91,39 @@ TEST(Failure, OfTheModelEndsWhomItRanForAndNobodyElse) {
   EXPECT_GT(unharmed, 15);
 }
 
+TEST(Failure, OfARestoreEndsWhoWasToGoOnFromIt) {
+  Rig s;
+  s.submit(request(1, 30));
+  s.finish();
+  s.model.fails_at = s.model.calls;  // restoring is the first thing that is done for who finds a state
+  const auto failed = s.submit(request(1, 50));
+  s.finish();
+  ASSERT_TRUE(failed->failed);
+  EXPECT_EQ(failed->failed->message, "the model failed: a worker failed");
+  EXPECT_EQ(s.engine.status().work.prefix_hits, 0u);
+  EXPECT_EQ(s.engine.status().ended.failed, 1u);
+  s.expect_nothing_left();
+  const auto again = s.submit(request(1, 50));
+  s.finish();
+  EXPECT_EQ(again->ids, alone(request(1, 50)));
+  EXPECT_GE(again->end->usage.cached_tokens, 16);
+}
+
+TEST(Failure, OfASaveAtTheEndOfAReplyLeavesTheReplyWhole) {
+  Rig fine;
+  fine.submit(request(1));
+  fine.finish();
+  Rig s;
+  s.model.fails_at = fine.model.calls - 1;  // the last thing that is done for a request
+  const auto sink = s.submit(request(1));
+  s.finish();
+  EXPECT_EQ(s.model.calls, fine.model.calls);
+  ASSERT_TRUE(sink->end);
+  EXPECT_EQ(sink->ids, alone(request(1)));
+  EXPECT_EQ(s.engine.status().work.states_saved + 1, fine.engine.status().work.states_saved);
+  s.expect_nothing_left();
+}
+
 class ThrowingRule final : public TokenRule {
  public:
   explicit ThrowingRule(int accepts) : left_(accepts) {}

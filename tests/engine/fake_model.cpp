@@ -372,6 +372,7 @@ void FakeModel::release(int slot_index) {
 }
 
 SavedState FakeModel::save(int slot_index, int state_index) {
+  call();
   Slot& of = slot(slot_index);
   CHECK(of.open_ids.empty() && of.next_pos > 0 && state_index >= 0 && state_index < options_.num_states);
   forget(state_index);
@@ -398,6 +399,7 @@ SavedState FakeModel::save(int slot_index, int state_index) {
 
 void FakeModel::restore(int slot_index, int state_index, std::span<const std::int32_t> from,
                         std::span<const std::int32_t> to) {
+  call();
   const State& state = states_[static_cast<std::size_t>(state_index)];
   Slot& into = slot(slot_index);
   CHECK(into.next_pos == 0 && state.next_pos > 0 && std::ranges::equal(from, state.blocks));

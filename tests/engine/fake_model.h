@@ -74,7 +74,7 @@ class FakeModel final : public Model {
   bool plant_neighbour = false;       // a fault: every draw hangs on the neighbouring slot, too
   bool plant_shared_too_far = false;  // a state says that the block it ends in may be shared
   bool plant_early_state = false;     // a state is taken before the last row
-  int fails_at = -1;                  // the call (prefill, verify, commit, draft, from 0) that throws
+  int fails_at = -1;                  // the call (prefill, verify, commit, draft, save, restore; from 0) that throws
   int calls = 0;
 
  private:
