@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -70,10 +72,6 @@ class SchemaReader {
   };
   struct Count {
     int least = 0, most = kNoLimit;
-  };
-  struct Property {
-    ExprId text;  // its name after the opening quote, and its value
-    bool required = false;
   };
 
   tl::unexpected<Error> wrong(const std::string& path, std::string_view why) const {
@@ -453,28 +451,7 @@ class SchemaReader {
     } else if (first_items == nullptr) {
       others = json_.any_value();
     }
-    return array_of(first, others, count);
-  }
-
-  ExprId array_of(const std::vector<ExprId>& first, std::optional<ExprId> others, Count count) {
-    const int num_first = static_cast<int>(first.size());
-    if (!others) count.most = count.most == kNoLimit ? num_first : std::min(count.most, num_first);
-    if (count.most != kNoLimit && count.most < count.least) return nothing();
-    if (count.most == 0) return json_.array_of(rules_.empty());
-    // After i items, from the last backwards: what may follow.
-    const int listed = count.most == kNoLimit ? num_first : std::min(num_first, count.most);
-    ExprId after = rules_.empty();
-    if (others && listed == num_first) {
-      const int done = std::max(1, num_first);
-      const int most = count.most == kNoLimit ? kNoLimit : count.most - done;
-      after = rules_.repeat(rules_.sequence({json_.comma(), *others}), std::max(0, count.least - done), most);
-    }
-    for (int i = listed - 1; i >= 1; --i) {
-      const ExprId next = rules_.sequence({json_.comma(), first[static_cast<std::size_t>(i)], after});
-      after = count.least > i ? next : rules_.optional(next);
-    }
-    const ExprId items = rules_.sequence({num_first > 0 ? first[0] : *others, after, json_.gap()});
-    return json_.array_of(count.least > 0 ? items : rules_.optional(items));
+    return json_.array_of(first, others, count.least, count.most);
   }
 
   Result<ExprId> read_object(const Schema& schema, const std::string& path, int depth) {
@@ -494,15 +471,15 @@ class SchemaReader {
       TRY(const ExprId expr, read_inner(*additional, child_path(path, "additionalProperties"), depth));
       other_value = as_rule(expr, child_path(path, "additionalProperties"));
     }
-    TRY(const std::vector<Property> properties, read_properties(schema, other_value, path, depth));
+    TRY(const std::vector<JsonText::Member> properties, read_properties(schema, other_value, path, depth));
     std::optional<ExprId> other;
     if (other_value) other = rules_.sequence({other_names(schema), rules_.bytes("\""), json_.colon(), *other_value});
-    return object_of(properties, other);
+    return json_.object_of(properties, other);
   }
 
-  Result<std::vector<Property>> read_properties(const Schema& schema, std::optional<ExprId> other_value,
-                                                const std::string& path, int depth) {
-    std::vector<Property> properties;
+  Result<std::vector<JsonText::Member>> read_properties(const Schema& schema, std::optional<ExprId> other_value,
+                                                        const std::string& path, int depth) {
+    std::vector<JsonText::Member> properties;
     json::Array names;
     const json::Value* required = schema.if_contains("required");
     if (required != nullptr) names = required->get_array();
@@ -553,31 +530,6 @@ class SchemaReader {
     return taken.empty() ? any : rules_.without(any, rules_.choice(taken));
   }
 
-  // From the last property backwards, what may stand from property i on: `name`, after a quote that opens a name;
-  // `more`, after a property. Each is shared by all that lead there, so the whole is linear in the number of
-  // properties.
-  ExprId object_of(const std::vector<Property>& properties, std::optional<ExprId> other) {
-    const ExprId quote = rules_.bytes("\""), next = rules_.sequence({json_.comma(), quote});
-    ExprId name = nothing(), more = json_.gap();
-    if (other) {
-      more = rules_.sequence({rules_.repeat(rules_.sequence({next, *other}), 0, kNoLimit), json_.gap()});
-      name = rules_.sequence({*other, more});
-    }
-    bool may_end = true;
-    std::vector<ExprId> chain;
-    for (std::size_t i = properties.size(); i-- > 0;) {
-      const ExprId here = rules_.sequence({properties[i].text, more});
-      name = properties[i].required ? here : rules_.choice({here, name});
-      may_end = may_end && !properties[i].required;
-      more = rules_.sequence({next, name});
-      if (may_end) more = rules_.choice({more, json_.gap()});
-      chain.push_back(more);
-    }
-    const ExprId members = rules_.sequence({quote, name});
-    chain.push_back(may_end ? rules_.optional(members) : members);
-    return json_.object_of(rules_.last_of(chain));
-  }
-
   Rules& rules_;
   JsonText json_;
   SchemaDoc doc_;
@@ -603,14 +555,15 @@ Result<std::vector<ToolParameter>> read_tool_parameters(Rules& rules, const json
   const json::Value* required = schema.if_contains("required");
   const json::Object properties = listed != nullptr && listed->is_object() ? listed->get_object() : json::Object{};
   const json::Array names = required != nullptr && required->is_array() ? required->get_array() : json::Array{};
-  const auto is_required = [&](std::string_view name) {
-    return std::find(names.begin(), names.end(), json::Value(name)) != names.end();
-  };
+  std::set<std::string_view> required_names;
+  for (const json::Value& name : names) {
+    if (name.is_string()) required_names.insert(name.get_string());
+  }
   for (const auto& member : properties) {
     const std::string path = child_path("#/properties", member.key());
     Result<ExprId> value = reader.read_bare(member.value(), path);
     if (!value && strictness == Strictness::Strict) return tl::unexpected(value.error());
-    parameters.push_back({member.key(), value.value_or(bare_text), is_required(member.key())});
+    parameters.push_back({member.key(), value.value_or(bare_text), required_names.contains(member.key())});
   }
   for (const json::Value& name : names) {
     if (!name.is_string() || properties.contains(name.get_string())) continue;

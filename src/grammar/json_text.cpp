@@ -105,6 +105,52 @@ ExprId JsonText::array_of(ExprId items) const {
   return rules_.sequence({rules_.bytes("["), gap_, items, rules_.bytes("]")});
 }
 
+ExprId JsonText::array_of(std::span<const ExprId> first, std::optional<ExprId> others, int least_items,
+                          int most_items) {
+  const int num_first = static_cast<int>(first.size());
+  if (!others) most_items = most_items == kNoLimit ? num_first : std::min(most_items, num_first);
+  if (most_items != kNoLimit && most_items < least_items) return nothing();
+  if (most_items == 0) return array_of(rules_.empty());
+  // After i items, from the last backwards: what may follow.
+  const int listed = most_items == kNoLimit ? num_first : std::min(num_first, most_items);
+  ExprId after = rules_.empty();
+  if (others && listed == num_first) {
+    const int done = std::max(1, num_first);
+    const int most = most_items == kNoLimit ? kNoLimit : most_items - done;
+    after = rules_.repeat(rules_.sequence({comma_, *others}), std::max(0, least_items - done), most);
+  }
+  for (int i = listed - 1; i >= 1; --i) {
+    const ExprId next = rules_.sequence({comma_, first[static_cast<std::size_t>(i)], after});
+    after = least_items > i ? next : rules_.optional(next);
+  }
+  const ExprId items = rules_.sequence({num_first > 0 ? first[0] : *others, after, gap_});
+  return array_of(least_items > 0 ? items : rules_.optional(items));
+}
+
+// From the last member backwards, what may stand from member i on: `name`, after a quote that opens a name; `more`,
+// after a member. Each is shared by all that lead there, so the whole is linear in the number of members.
+ExprId JsonText::object_of(std::span<const Member> members, std::optional<ExprId> other) {
+  const ExprId quote = rules_.bytes("\""), next = rules_.sequence({comma_, quote});
+  ExprId name = nothing(), more = gap_;
+  if (other) {
+    more = rules_.sequence({rules_.repeat(rules_.sequence({next, *other}), 0, kNoLimit), gap_});
+    name = rules_.sequence({*other, more});
+  }
+  bool may_end = true;
+  std::vector<ExprId> chain;
+  for (std::size_t i = members.size(); i-- > 0;) {
+    const ExprId here = rules_.sequence({members[i].text, more});
+    name = members[i].required ? here : rules_.choice({here, name});
+    may_end = may_end && !members[i].required;
+    more = rules_.sequence({next, name});
+    if (may_end) more = rules_.choice({more, gap_});
+    chain.push_back(more);
+  }
+  const ExprId all = rules_.sequence({quote, name});
+  chain.push_back(may_end ? rules_.optional(all) : all);
+  return object_of(rules_.last_of(chain));
+}
+
 ExprId JsonText::any_object() {
   const ExprId member = rules_.sequence({string(0, kNoLimit), colon_, any_value()});
   const ExprId more = rules_.repeat(rules_.sequence({comma_, member}), 0, kNoLimit);

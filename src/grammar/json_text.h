@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,8 +23,6 @@ class JsonText {
  public:
   explicit JsonText(Rules& rules);
 
-  ExprId gap() const { return gap_; }
-  ExprId comma() const { return comma_; }  // with its gap
   ExprId colon() const { return colon_; }
 
   ExprId any_value();  // calls a rule: values nest as deep as a reading's stack may be high
@@ -42,10 +41,19 @@ class JsonText {
   ExprId number(std::optional<Bound> low, std::optional<Bound> high);
   ExprId value(const json::Value& value);  // this one, fixed, with gaps
 
-  ExprId object_of(ExprId members) const;  // members: what stands between { gap and }
-  ExprId array_of(ExprId items) const;
+  struct Member {
+    ExprId text;  // its name after the opening quote, and its value
+    bool required = false;
+  };
+  // In this order; then any number of `other`, which are such texts too.
+  ExprId object_of(std::span<const Member> members, std::optional<ExprId> other);
+  // The first items as listed, then any number of `others`: least_items to most_items of them all.
+  ExprId array_of(std::span<const ExprId> first, std::optional<ExprId> others, int least_items, int most_items);
 
  private:
+  ExprId object_of(ExprId members) const;  // members: what stands between { gap and }
+  ExprId array_of(ExprId items) const;
+  ExprId nothing() { return rules_.choice(std::span<const ExprId>()); }
   ExprId one_of_digits(char low, char high);
   ExprId digits(int least, int most);
   ExprId same_length(std::string_view low, std::string_view high);
