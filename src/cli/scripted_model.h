@@ -14,41 +14,31 @@
 #include <unordered_map>
 #include <vector>
 
-#include "model/model.h"
+#include "model/forwarding_model.h"
 
 namespace rondo {
 
-class CountingModel : public Model {
+class CountingModel : public ForwardingModel {
  public:
-  explicit CountingModel(Model& model) : model_(model) {}
+  using ForwardingModel::ForwardingModel;
 
   std::uint64_t verify_passes() const { return verify_passes_; }
   std::uint64_t head_passes() const { return head_passes_; }
 
-  const ModelFacts& facts() const override { return model_.facts(); }
-  const MemoryPlan& plan() const override { return model_.plan(); }
-  void prefill(std::span<const Slice> slices) override { model_.prefill(slices); }
   Verified verify(std::span<const Window> windows) override {
     ++verify_passes_;
-    return model_.verify(windows);
+    return inner_.verify(windows);
   }
-  void commit(std::span<const Kept> kept) override { model_.commit(kept); }
   std::span<const Drawn> draft_first(std::span<const DraftStream> streams) override {
     ++head_passes_;
-    return model_.draft_first(streams);
+    return inner_.draft_first(streams);
   }
   std::span<const Drawn> draft_next(std::span<const int> still_drafting) override {
     ++head_passes_;
-    return model_.draft_next(still_drafting);
-  }
-  int waiting_rows(int slot) const override { return model_.waiting_rows(slot); }
-  void release(int slot) override { model_.release(slot); }
-  CostTables time_costs(std::span<const std::int32_t> text, double budget_ms) override {
-    return model_.time_costs(text, budget_ms);
+    return inner_.draft_next(still_drafting);
   }
 
  private:
-  Model& model_;
   std::uint64_t verify_passes_ = 0, head_passes_ = 0;
 };
 

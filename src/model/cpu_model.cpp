@@ -227,12 +227,6 @@ Result<void> check_options(const WeightSource& source, const ModelOptions& o) {
 
 }  // namespace
 
-SavedState Model::save(int, int) { CHECK(!"a model without places for states"); }
-void Model::restore(int, int, std::span<const std::int32_t>, std::span<const std::int32_t>) {
-  CHECK(!"a model without places for states");
-}
-void Model::forget(int) { CHECK(!"a model without places for states"); }
-
 MemoryPlan plan_memory(const WeightSource& source, ThreadPool& pool, const ModelOptions& options) {
   return Reservation::plan(source, pool, options);
 }

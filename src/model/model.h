@@ -161,11 +161,11 @@ class Model {
 
   // The slot's committed rows into place `state` (over what it held); no window may be open. A state saved after a
   // sequence's last window may be restored where another token follows than the one that was drawn.
-  virtual SavedState save(int slot, int state);
+  virtual SavedState save(int slot, int state) = 0;
   // Into a released slot. from: the blocks of the sequence that was saved; to: of the slot's from now on, the same ones
   // before shared_tokens and others after it, which get copies. Both reach to the last row.
-  virtual void restore(int slot, int state, std::span<const std::int32_t> from, std::span<const std::int32_t> to);
-  virtual void forget(int state);  // the place holds nothing
+  virtual void restore(int slot, int state, std::span<const std::int32_t> from, std::span<const std::int32_t> to) = 0;
+  virtual void forget(int state) = 0;  // the place holds nothing
 
   // Times forwards and head levels on slots that hold nothing, at most for about `budget_ms`; once, before any
   // sequence.

@@ -32,6 +32,9 @@ class SevenModel final : public Model {
   }
   int waiting_rows(int) const override { return 1; }
   void release(int) override {}
+  SavedState save(int, int) override { return {}; }
+  void restore(int, int, std::span<const std::int32_t>, std::span<const std::int32_t>) override {}
+  void forget(int) override {}
   CostTables time_costs(std::span<const std::int32_t>, double) override { return {}; }
 
   int passes = 0;

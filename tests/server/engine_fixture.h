@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "engine/engine.h"
+#include "model/forwarding_model.h"
 #include "server/server.h"
 #include "tests/engine/fake_model.h"
 #include "tests/server/fake_runner.h"
@@ -29,34 +30,18 @@ class SharedClock final : public Clock {
 };
 
 // A model whose next verify waits for as long as it is held.
-class HeldModel final : public Model {
+class HeldModel final : public ForwardingModel {
  public:
-  explicit HeldModel(Model& inner) : inner_(inner) {}
+  using ForwardingModel::ForwardingModel;
   void hold() { set_held(true); }
   void let_go() { set_held(false); }
   void wait_until_stuck() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return stuck_; });
   }
-
-  const ModelFacts& facts() const override { return inner_.facts(); }
-  const MemoryPlan& plan() const override { return inner_.plan(); }
-  void prefill(std::span<const Slice> slices) override { inner_.prefill(slices); }
   Verified verify(std::span<const Window> windows) override {
     pass();
     return inner_.verify(windows);
-  }
-  void commit(std::span<const Kept> kept) override { inner_.commit(kept); }
-  std::span<const Drawn> draft_first(std::span<const DraftStream> streams) override {
-    return inner_.draft_first(streams);
-  }
-  std::span<const Drawn> draft_next(std::span<const int> still_drafting) override {
-    return inner_.draft_next(still_drafting);
-  }
-  int waiting_rows(int slot) const override { return inner_.waiting_rows(slot); }
-  void release(int slot) override { inner_.release(slot); }
-  CostTables time_costs(std::span<const std::int32_t> text, double budget_ms) override {
-    return inner_.time_costs(text, budget_ms);
   }
 
  private:
@@ -73,7 +58,6 @@ class HeldModel final : public Model {
     changed_.wait(lock, [this] { return !held_; });
     stuck_ = false;
   }
-  Model& inner_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool held_ = false, stuck_ = false;
