@@ -26,6 +26,7 @@ namespace {
 
 constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds kAcceptPause{50};       // after "too many open files" and the like
+constexpr std::chrono::milliseconds kSilence{250};          // after which a place may be given to who waits for one
 constexpr std::chrono::milliseconds kStoppedEngine{2'000};  // for the last error events to reach their readers
 
 awaitable<void> serve_connection(std::shared_ptr<Connection> connection) { co_await connection->serve(); }
@@ -48,7 +49,10 @@ struct Server::State {
 
   Result<void> listen();
   awaitable<void> accept_loop();
-  void make_room();
+  bool is_full() const {
+    return context.connections.size() >= static_cast<std::size_t>(context.options.max_connections);
+  }
+  Connection::Clock::time_point make_room();
   void admit(tcp::socket socket);
   void await_signal();
   void begin_stop();
@@ -90,11 +94,10 @@ Result<void> Server::State::listen() {
 
 awaitable<void> Server::State::accept_loop() {
   while (acceptor.is_open()) {
-    if (context.connections.size() >= static_cast<std::size_t>(context.options.max_connections)) {
+    if (is_full()) {
       const auto [stopped] = co_await acceptor.async_wait(tcp::acceptor::wait_read, kNoThrow);
-      if (stopped) continue;
-      make_room();  // for the one who now waits
-      room_timer.expires_at(asio::steady_timer::time_point::max());
+      if (stopped || !is_full()) continue;  // a place that came free meanwhile woke nobody: nobody slept
+      room_timer.expires_at(make_room());   // for the one who now waits
       co_await room_timer.async_wait(kNoThrow);
       continue;
     }
@@ -110,13 +113,19 @@ awaitable<void> Server::State::accept_loop() {
   }
 }
 
-// Where every place is taken, the one that has kept its place the longest without a word gives way to who waits.
-void Server::State::make_room() {
+// Where every place is taken, the one that has kept its place the longest without a word gives way to who waits; but
+// who came just now, or has just read a reply, may have said something that is still on its way. Returns when to look
+// again, if nobody leaves or falls silent before.
+Connection::Clock::time_point Server::State::make_room() {
   Connection* longest = nullptr;
   for (Connection* each : context.connections) {
     if (each->idle_since() && (longest == nullptr || *each->idle_since() < *longest->idle_since())) longest = each;
   }
-  if (longest != nullptr) longest->close();
+  if (longest == nullptr) return Connection::Clock::time_point::max();
+  const Connection::Clock::time_point gives_way_at = *longest->idle_since() + kSilence;
+  if (Connection::Clock::now() < gives_way_at) return gives_way_at;
+  longest->close();
+  return Connection::Clock::time_point::max();
 }
 
 void Server::State::admit(tcp::socket socket) {

@@ -1,7 +1,9 @@
 // HTTP itself: keep-alive, framing, limits, routes, and a long list of what clients get wrong.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/sha256.h"
@@ -183,6 +185,28 @@ TEST_F(Http, MoreClientsThanConnectionsWaitTheirTurn) {
     client.send(get("/health"));
     EXPECT_EQ(client.read_reply().value_or(RawReply{}).status, 200);
   }
+}
+
+// Places come free at any moment of the accept loop, also just before it begins to wait for one.
+TEST_F(Http, NoPlaceThatComesFreeIsMissed) {
+  options.max_connections = 2;
+  start();
+  std::atomic<int> answered{0};
+  constexpr int kClients = 4, kEach = 250;
+  {
+    std::vector<std::jthread> clients;
+    for (int i = 0; i < kClients; ++i) {
+      clients.emplace_back([&] {
+        for (int j = 0; j < kEach; ++j) {
+          RawClient client(port);
+          client.send("GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+          if (client.read_reply().value_or(RawReply{}).status != 200) return;
+          ++answered;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(answered, kClients * kEach);
 }
 
 // One document, and nothing from anywhere: what the policy allows is what the page has.
