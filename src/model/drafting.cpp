@@ -1,20 +1,21 @@
-// The drafting pass of CpuModel: rows wait for the head, are absorbed in one batched pass, then drafted level by level.
+// The drafting pass of NetworkModel: rows wait for the head, are absorbed in one batched pass, then drafted level by
+// level.
 
 #include <algorithm>
 
-#include "model/cpu_model.h"
 #include "model/groups.h"
+#include "model/network_model.h"
 
 namespace rondo {
 
-float* CpuModel::waiting_row(int slot_index, int index) const {
+float* NetworkModel::waiting_row(int slot_index, int index) const {
   const Tensor waiting = reservation_->workspace().waiting;
   const std::int64_t width = reservation_->workspace().hidden.width();
   return waiting.f32() + (static_cast<std::int64_t>(slot_index) * kHeadBufferRows + index) * width;
 }
 
 // The oldest rows go, as many as make the head's cache begin at a whole selected block.
-void CpuModel::drop_oldest_waiting(int slot_index) {
+void NetworkModel::drop_oldest_waiting(int slot_index) {
   Slot& of = slot(slot_index);
   int dropped = kHeadBufferRows / 2;  // rows are moved up then and not with every token: parked streams pay for this
   while ((of.head_next + dropped) % index_block_ != 0) ++dropped;
@@ -23,7 +24,7 @@ void CpuModel::drop_oldest_waiting(int slot_index) {
 }
 
 // The first `count` waiting rows wait no longer.
-void CpuModel::forget_waiting(int slot_index, int count) {
+void NetworkModel::forget_waiting(int slot_index, int count) {
   Slot& of = slot(slot_index);
   CHECK(count <= static_cast<int>(of.waiting_ids.size()));
   const auto rest = static_cast<int>(of.waiting_ids.size()) - count;
@@ -37,7 +38,7 @@ void CpuModel::forget_waiting(int slot_index, int count) {
   of.head_next += count;
 }
 
-void CpuModel::keep_waiting(int slot_index, const float* hidden, std::int32_t next_token) {
+void NetworkModel::keep_waiting(int slot_index, const float* hidden, std::int32_t next_token) {
   Slot& to = slot(slot_index);
   if (to.has_last) {  // the row before was kept without its next token: it is this row's own token
     to.waiting_ids.push_back(to.open_ids[0]);
@@ -48,13 +49,13 @@ void CpuModel::keep_waiting(int slot_index, const float* hidden, std::int32_t ne
   to.waiting_ids.push_back(next_token);
 }
 
-void CpuModel::begin_head_batch() {
+void NetworkModel::begin_head_batch() {
   reservation_->begin_staging(stream_);
   spans_.clear();
   rows_ = 0;
 }
 
-void CpuModel::add_head_row(const float* hidden, std::int32_t id) {
+void NetworkModel::add_head_row(const float* hidden, std::int32_t id) {
   const Workspace& w = reservation_->workspace();
   CHECK(rows_ < facts_.max_rows);
   copy_row(hidden, w.head_in.f32() + rows_ * w.head_in.width());
@@ -62,7 +63,7 @@ void CpuModel::add_head_row(const float* hidden, std::int32_t id) {
 }
 
 // The last `count` rows added are the slot's, from start_pos on.
-void CpuModel::add_head_span(int slot_index, int start_pos, int count, std::span<const std::int32_t> blocks) {
+void NetworkModel::add_head_span(int slot_index, int start_pos, int count, std::span<const std::int32_t> blocks) {
   CHECK(start_pos + count <= facts_.context_tokens &&
         static_cast<int>(blocks.size()) * facts_.block_tokens >= start_pos + count);
   spans_.push_back({.begin = rows_ - count,
@@ -75,7 +76,7 @@ void CpuModel::add_head_span(int slot_index, int start_pos, int count, std::span
                     .blocks = blocks.data()});
 }
 
-void CpuModel::run_head_batch() {
+void NetworkModel::run_head_batch() {
   const Workspace& w = reservation_->workspace();
   run_copies();
   const Batch batch = reservation_->stage(stream_, rows_, spans_);
@@ -84,7 +85,7 @@ void CpuModel::run_head_batch() {
 }
 
 // Rows that a restored state left waiting go first, in a pass of their own, but for the last.
-void CpuModel::absorb_waiting(const Slice& slice) {
+void NetworkModel::absorb_waiting(const Slice& slice) {
   Slot& of = slot(slice.slot);
   for (auto left = static_cast<int>(of.waiting_ids.size()); left > 0;) {
     const int count = std::min(left, facts_.max_rows);
@@ -101,7 +102,7 @@ void CpuModel::absorb_waiting(const Slice& slice) {
 }
 
 // A prompt's rows go to the head with the target's, but for the last, whose next token the next slice or window brings.
-void CpuModel::absorb_prompt(std::span<const Slice> slices) {
+void NetworkModel::absorb_prompt(std::span<const Slice> slices) {
   for (const Slice& slice : slices) {
     if (slice.feeds_head) absorb_waiting(slice);
   }
@@ -129,7 +130,7 @@ void CpuModel::absorb_prompt(std::span<const Slice> slices) {
   run_copies();
 }
 
-std::span<const Drawn> CpuModel::draft_first(std::span<const DraftStream> streams) {
+std::span<const Drawn> NetworkModel::draft_first(std::span<const DraftStream> streams) {
   CHECK(facts_.has_head && streams.size() <= slots_.size());
   drafting_.assign(streams.begin(), streams.end());
   absorb_rows_.clear();
@@ -148,7 +149,7 @@ std::span<const Drawn> CpuModel::draft_first(std::span<const DraftStream> stream
 }
 
 // More rows may wait than one pass has room for: all but the last max_rows of them are absorbed first, none drafted.
-void CpuModel::absorb_ahead(const DraftStream& stream) {
+void NetworkModel::absorb_ahead(const DraftStream& stream) {
   const Slot& of = slot(stream.slot);
   const auto waiting = static_cast<int>(of.waiting_ids.size());
   int absorbed = 0;
@@ -163,7 +164,7 @@ void CpuModel::absorb_ahead(const DraftStream& stream) {
   if (absorbed > 0) forget_waiting(stream.slot, absorbed);
 }
 
-void CpuModel::absorb_group(std::span<const DraftStream> streams, std::size_t begin, std::size_t end) {
+void NetworkModel::absorb_group(std::span<const DraftStream> streams, std::size_t begin, std::size_t end) {
   begin_head_batch();
   head_rows_.clear();
   all_streams_.clear();
@@ -184,7 +185,7 @@ void CpuModel::absorb_group(std::span<const DraftStream> streams, std::size_t be
   finish_level(all_streams_);
 }
 
-std::span<const Drawn> CpuModel::draft_next(std::span<const int> still_drafting) {
+std::span<const Drawn> NetworkModel::draft_next(std::span<const int> still_drafting) {
   begin_head_batch();
   head_rows_.clear();
   const Workspace& w = reservation_->workspace();
@@ -201,7 +202,7 @@ std::span<const Drawn> CpuModel::draft_next(std::span<const int> still_drafting)
 }
 
 // The logits of each stream's last row, a draft from each, and the hidden state that a deeper level reads.
-void CpuModel::finish_level(std::span<const int> streams) {
+void NetworkModel::finish_level(std::span<const int> streams) {
   const Workspace& w = reservation_->workspace();
   const auto wanted = stage_logit_rows(head_rows_);
   if (stream_.on_cuda()) stage_drafts(streams);

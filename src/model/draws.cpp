@@ -1,10 +1,10 @@
-// Draws of CpuModel: on a CPU row by row over the threads; on a GPU the rows that draw straight from their logits all
-// at once where they lie, and a row whose logits are shaped first (bias, penalties, mask, top_k, top_p, min_p) or told
-// (logprobs) by the host, from a download of it.
+// Draws of NetworkModel: on a CPU row by row over the threads; on a GPU the rows that draw straight from their logits
+// all at once where they lie, and a row whose logits are shaped first (bias, penalties, mask, top_k, top_p, min_p) or
+// told (logprobs) by the host, from a download of it.
 
 #include <algorithm>
 
-#include "model/cpu_model.h"
+#include "model/network_model.h"
 
 namespace rondo {
 
@@ -28,13 +28,13 @@ DrawKey* keys_in(const Staged& staged) { return static_cast<DrawKey*>(const_cast
 
 }  // namespace
 
-std::span<const std::int32_t> CpuModel::stage_logit_rows(std::span<const std::int32_t> rows) {
+std::span<const std::int32_t> NetworkModel::stage_logit_rows(std::span<const std::int32_t> rows) {
   const Workspace& w = reservation_->workspace();
   std::ranges::copy(rows, w.host.rows.i32());
   return {w.device.rows.i32(), rows.size()};
 }
 
-DrawRoom CpuModel::draw_room(int part) const {
+DrawRoom NetworkModel::draw_room(int part) const {
   const Workspace& w = reservation_->workspace();
   const auto vocab = static_cast<std::size_t>(facts_.vocab_size);
   auto* candidates = static_cast<Candidate*>(const_cast<void*>(w.candidates.slice(part, 1).data));
@@ -42,7 +42,7 @@ DrawRoom CpuModel::draw_room(int part) const {
   return {{candidates, vocab}, {seen, (vocab + 31) / 32}};
 }
 
-void CpuModel::draw_tokens(std::span<const Window> windows) {
+void NetworkModel::draw_tokens(std::span<const Window> windows) {
   tokens_.resize(logit_rows_.size());
   if (stream_.on_cuda()) return draw_on_gpu(windows);
   const Workspace& w = reservation_->workspace();
@@ -64,7 +64,7 @@ void CpuModel::draw_tokens(std::span<const Window> windows) {
   });
 }
 
-void CpuModel::stage_draws(std::span<const Window> windows) {
+void NetworkModel::stage_draws(std::span<const Window> windows) {
   DrawKey* keys = keys_in(reservation_->workspace().host);
   for (const Window& window : windows) {
     const std::size_t drafts = window.ids.size() - static_cast<std::size_t>(window.certain);
@@ -72,12 +72,12 @@ void CpuModel::stage_draws(std::span<const Window> windows) {
   }
 }
 
-void CpuModel::stage_drafts(std::span<const int> streams) {
+void NetworkModel::stage_drafts(std::span<const int> streams) {
   DrawKey* keys = keys_in(reservation_->workspace().host);
   for (const int stream : streams) *keys++ = key_of(draft_row(static_cast<std::size_t>(stream)));
 }
 
-std::span<const DrawnRow> CpuModel::run_draws(Tensor logits, const std::int32_t* ids) {
+std::span<const DrawnRow> NetworkModel::run_draws(Tensor logits, const std::int32_t* ids) {
   const Workspace& w = reservation_->workspace();
   draw_rows(stream_, logits, keys_in(w.device), ids, w.draw_room, w.drawn);
   const auto count = static_cast<std::size_t>(logits.rows());
@@ -86,7 +86,7 @@ std::span<const DrawnRow> CpuModel::run_draws(Tensor logits, const std::int32_t*
   return {w.drawn_here.as<DrawnRow>(), count};
 }
 
-std::span<const float> CpuModel::download_logits(Tensor row) {
+std::span<const float> NetworkModel::download_logits(Tensor row) {
   float* here = reservation_->workspace().logits_here.f32();
   const auto width = static_cast<std::size_t>(row.width());
   stream_.download(here, row.data, width * sizeof(float));
@@ -94,7 +94,7 @@ std::span<const float> CpuModel::download_logits(Tensor row) {
   return {here, width};
 }
 
-void CpuModel::draw_on_gpu(std::span<const Window> windows) {
+void NetworkModel::draw_on_gpu(std::span<const Window> windows) {
   const Tensor logits = reservation_->workspace().logits.slice(0, static_cast<std::int64_t>(tokens_.size()));
   const std::span<const DrawnRow> drawn = run_draws(logits, nullptr);
   std::size_t row = 0;
@@ -112,7 +112,7 @@ void CpuModel::draw_on_gpu(std::span<const Window> windows) {
 }
 
 // The row that reads the token at position p predicts the one at p + 1; draft_pos is the next row's position.
-DrawRow CpuModel::draft_row(std::size_t stream) {
+DrawRow NetworkModel::draft_row(std::size_t stream) {
   const DraftStream& each = drafting_[stream];
   return {.settings = each.draw,
           .position = slot(each.slot).draft_pos + 1,
@@ -123,7 +123,7 @@ DrawRow CpuModel::draft_row(std::size_t stream) {
 }
 
 // logits: [streams, draft_vocab]
-void CpuModel::draw_drafts(std::span<const int> streams, Tensor logits) {
+void NetworkModel::draw_drafts(std::span<const int> streams, Tensor logits) {
   const Network& network = reservation_->network();
   if (stream_.on_cuda()) {
     const std::span<const DrawnRow> drawn = run_draws(logits, network.draft_id_table());

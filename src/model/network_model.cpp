@@ -1,4 +1,4 @@
-#include "model/cpu_model.h"
+#include "model/network_model.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 
 namespace rondo {
 
-CpuModel::CpuModel(std::unique_ptr<Reservation> reservation, const WeightSource& source, ThreadPool& pool,
-                   const ModelOptions& options)
+NetworkModel::NetworkModel(std::unique_ptr<Reservation> reservation, const WeightSource& source, ThreadPool& pool,
+                           const ModelOptions& options)
     : reservation_(std::move(reservation)),
       stream_(reservation_->stream(pool)),
       index_block_(std::max(1, source.config().indexer.num_heads > 0 ? source.config().indexer.block_tokens : 1)),
@@ -58,28 +58,28 @@ CpuModel::CpuModel(std::unique_ptr<Reservation> reservation, const WeightSource&
   for (auto* each : {&absorb_rows_, &group_ends_, &head_rows_, &all_streams_}) each->reserve(most_streams);
 }
 
-float* CpuModel::hidden_row(int row) const {
+float* NetworkModel::hidden_row(int row) const {
   const Tensor hidden = reservation_->workspace().hidden;
   return hidden.f32() + row * hidden.width();
 }
 
-void CpuModel::copy_row(const float* from, float* to) {
+void NetworkModel::copy_row(const float* from, float* to) {
   if (copies_.size() == copies_.capacity()) run_copies();
   copies_.push_back({from, to});
 }
 
-void CpuModel::run_copies() {
+void NetworkModel::run_copies() {
   copy_rows(stream_, copies_, reservation_->workspace().hidden.width());
   copies_.clear();
 }
 
-void CpuModel::begin_batch() {
+void NetworkModel::begin_batch() {
   reservation_->begin_staging(stream_);
   spans_.clear();
   rows_ = 0;
 }
 
-void CpuModel::hash_history(const Slot& of, std::span<const std::int32_t> ids) {
+void NetworkModel::hash_history(const Slot& of, std::span<const std::int32_t> ids) {
   const int heads = reservation_->network().num_ngram_heads();
   if (heads == 0) return;
   const Tensor hashed = reservation_->workspace().host.ngram_rows;
@@ -92,8 +92,8 @@ void CpuModel::hash_history(const Slot& of, std::span<const std::int32_t> ids) {
   }
 }
 
-void CpuModel::add_rows(int slot_index, int start_pos, std::span<const std::int32_t> ids, int certain,
-                        std::span<const std::int32_t> blocks) {
+void NetworkModel::add_rows(int slot_index, int start_pos, std::span<const std::int32_t> ids, int certain,
+                            std::span<const std::int32_t> blocks) {
   CHECK(slot_index >= 0 && slot_index < facts_.max_streams);
   Slot& to = slot(slot_index);
   const int count = static_cast<int>(ids.size());
@@ -118,7 +118,7 @@ void CpuModel::add_rows(int slot_index, int start_pos, std::span<const std::int3
   rows_ += count;
 }
 
-void CpuModel::remember(Slot& to, std::span<const std::int32_t> ids) const {
+void NetworkModel::remember(Slot& to, std::span<const std::int32_t> ids) const {
   for (const std::int32_t id : ids) {
     if (static_cast<int>(to.recent.size()) == reach()) {
       if (to.recent.empty()) return;
@@ -128,13 +128,13 @@ void CpuModel::remember(Slot& to, std::span<const std::int32_t> ids) const {
   }
 }
 
-void CpuModel::run_batch() {
+void NetworkModel::run_batch() {
   const Batch batch = reservation_->stage(stream_, rows_, spans_);
   reservation_->network().forward(stream_, batch, reservation_->scratch(),
                                   reservation_->workspace().hidden.slice(0, rows_));
 }
 
-void CpuModel::prefill(std::span<const Slice> slices) {
+void NetworkModel::prefill(std::span<const Slice> slices) {
   begin_batch();
   for (const Slice& slice : slices) {
     slot(slice.slot).open_first_row = rows_;
@@ -148,7 +148,7 @@ void CpuModel::prefill(std::span<const Slice> slices) {
   }
 }
 
-Verified CpuModel::verify(std::span<const Window> windows) {
+Verified NetworkModel::verify(std::span<const Window> windows) {
   begin_batch();
   logit_rows_.clear();
   for (const Window& window : windows) {
@@ -176,7 +176,7 @@ Verified CpuModel::verify(std::span<const Window> windows) {
   return {tokens_, std::span(logprobs_).first(tokens_.size())};
 }
 
-void CpuModel::commit(std::span<const Kept> kept) {
+void NetworkModel::commit(std::span<const Kept> kept) {
   for (const Kept& each : kept) {
     Slot& to = slot(each.slot);
     CHECK(to.open_rows > 0 && each.rows >= to.open_certain && each.rows <= to.open_rows);
@@ -196,7 +196,7 @@ void CpuModel::commit(std::span<const Kept> kept) {
   run_copies();
 }
 
-void CpuModel::release(int slot_index) {
+void NetworkModel::release(int slot_index) {
   CHECK(slot_index >= 0 && slot_index < facts_.max_streams);
   Slot& to = slot(slot_index);
   to.next_pos = to.fold = to.open_rows = to.head_first = to.head_next = 0;
@@ -262,7 +262,7 @@ Result<std::unique_ptr<Model>> load_model(const WeightSource& source, ThreadPool
   TRY_VOID(check_options(source, options));
   if (options.isa != Isa::Sm90) read_weights_in(source, progress);
   TRY(auto reservation, Reservation::make(source, pool, options, progress));
-  return std::make_unique<CpuModel>(std::move(reservation), source, pool, options);
+  return std::make_unique<NetworkModel>(std::move(reservation), source, pool, options);
 }
 
 }  // namespace rondo

@@ -8,7 +8,7 @@
 #include <array>
 #include <chrono>
 
-#include "model/cpu_model.h"
+#include "model/network_model.h"
 
 namespace rondo {
 
@@ -62,24 +62,24 @@ std::vector<double> to_curve(const std::vector<int>& at, std::vector<double> ms,
 
 }  // namespace
 
-std::span<const std::int32_t> CpuModel::timing_blocks(int slot_index) const {
+std::span<const std::int32_t> NetworkModel::timing_blocks(int slot_index) const {
   const auto each = timing_blocks_.size() / slots_.size();
   return std::span(timing_blocks_).subspan(static_cast<std::size_t>(slot_index) * each, each);
 }
 
-void CpuModel::stand_at(int position) {
+void NetworkModel::stand_at(int position) {
   for (int i = 0; i < facts_.max_streams; ++i) {
     release(i);
     slot(i).next_pos = slot(i).head_next = position;
   }
 }
 
-void CpuModel::fill_caches() {
+void NetworkModel::fill_caches() {
   std::uint64_t seed = 1;
   for (const Tensor& each : reservation_->past().blocks) fill_random(stream_, each, seed++);
 }
 
-double CpuModel::time_verify(int rows, int context, std::span<const std::int32_t> text) {
+double NetworkModel::time_verify(int rows, int context, std::span<const std::int32_t> text) {
   const int streams = std::min(rows, facts_.max_streams);
   const int longest = (rows + streams - 1) / streams;
   stand_at(std::max(0, std::min(context, facts_.context_tokens) - longest));
@@ -102,7 +102,7 @@ double CpuModel::time_verify(int rows, int context, std::span<const std::int32_t
   return ms_since(begin);
 }
 
-double CpuModel::time_absorb(int rows, std::span<const std::int32_t> text) {
+double NetworkModel::time_absorb(int rows, std::span<const std::int32_t> text) {
   const int streams = std::min(rows, facts_.max_streams);
   const int longest = (rows + streams - 1) / streams;
   stand_at(std::min(kShortContext, facts_.context_tokens - 1) - longest);  // and one row more for time_level
@@ -120,7 +120,7 @@ double CpuModel::time_absorb(int rows, std::span<const std::int32_t> text) {
 }
 
 // After time_absorb(streams, ..): each of them has one draft.
-double CpuModel::time_level(int streams) {
+double NetworkModel::time_level(int streams) {
   std::vector<int> all;
   for (int i = 0; i < streams; ++i) all.push_back(i);
   const auto begin = Clock::now();
@@ -128,7 +128,7 @@ double CpuModel::time_level(int streams) {
   return ms_since(begin);
 }
 
-CostTables CpuModel::time_costs(std::span<const std::int32_t> text, double budget_ms) {
+CostTables NetworkModel::time_costs(std::span<const std::int32_t> text, double budget_ms) {
   CostTables tables;
   const int most_rows = std::min(facts_.max_rows, facts_.max_streams * (1 + facts_.max_drafts));
   if (static_cast<int>(text.size()) < 2 * most_rows) {

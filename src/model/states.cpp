@@ -1,4 +1,5 @@
-// Exact states of CpuModel, for a prefix cache: what a slot holds after its last committed row, kept and brought back.
+// Exact states of NetworkModel, for a prefix cache: what a slot holds after its last committed row, kept and brought
+// back.
 //
 // By copy: recurrent memories, convolution windows, the ids an n-gram can reach, and the hidden states that wait for
 // the head. By reference: KV blocks whose rows are final. The head's KV ends a row earlier than the target's, as its
@@ -7,12 +8,12 @@
 
 #include <algorithm>
 
-#include "model/cpu_model.h"
+#include "model/network_model.h"
 
 namespace rondo {
 
 // Logged rows that were kept go into the state now, by the operations the next span would have used.
-void CpuModel::settle(int slot_index) {
+void NetworkModel::settle(int slot_index) {
   Slot& of = slot(slot_index);
   if (of.fold == 0) return;
   const RowSpan span{.begin = 0,
@@ -29,13 +30,13 @@ void CpuModel::settle(int slot_index) {
   of.fold = 0;
 }
 
-bool CpuModel::head_follows(const Slot& of) const {
+bool NetworkModel::head_follows(const Slot& of) const {
   return of.head_next + static_cast<int>(of.waiting_ids.size()) + (of.has_last ? 1 : 0) == of.next_pos;
 }
 
 // copy(slot's part, state's part) for each tensor of recurrent state.
 template <class Copy>
-void CpuModel::for_saved_rows(int slot_index, int state_index, Copy copy) const {
+void NetworkModel::for_saved_rows(int slot_index, int state_index, Copy copy) const {
   std::span<float> rest = reservation_->state(state_index);
   for (const Tensor& each : reservation_->past().slots) {
     const auto width = static_cast<std::size_t>(each.width());
@@ -44,12 +45,12 @@ void CpuModel::for_saved_rows(int slot_index, int state_index, Copy copy) const 
   }
 }
 
-float* CpuModel::head_rows_of(int state_index) const {
+float* NetworkModel::head_rows_of(int state_index) const {
   const Tensor waiting = reservation_->workspace().waiting;
   return reservation_->state(state_index).last(static_cast<std::size_t>(waiting.width())).data();
 }
 
-SavedState CpuModel::save(int slot_index, int state_index) {
+SavedState NetworkModel::save(int slot_index, int state_index) {
   CHECK(slot_index >= 0 && slot_index < facts_.max_streams && state_index >= 0 && state_index < facts_.num_states);
   const Slot& of = slot(slot_index);
   CHECK(of.open_rows == 0 && of.next_pos > 0);  // a window that awaits its commit has no state yet
@@ -70,7 +71,7 @@ SavedState CpuModel::save(int slot_index, int state_index) {
 }
 
 // The rows that wait, the last of them without its next token.
-void CpuModel::save_head(int slot_index, State& to, float* rows) {
+void NetworkModel::save_head(int slot_index, State& to, float* rows) {
   const Slot& of = slots_[static_cast<std::size_t>(slot_index)];
   const auto width = reservation_->workspace().waiting.shape[2];
   const auto known = static_cast<int>(of.waiting_ids.size());
@@ -84,7 +85,7 @@ void CpuModel::save_head(int slot_index, State& to, float* rows) {
   run_copies();
 }
 
-void CpuModel::restore_head(int slot_index, const State& from, const float* rows) {
+void NetworkModel::restore_head(int slot_index, const State& from, const float* rows) {
   Slot& to = slot(slot_index);
   const auto width = static_cast<std::size_t>(reservation_->workspace().waiting.shape[2]);
   to.waiting_ids = from.waiting_ids;
@@ -96,8 +97,8 @@ void CpuModel::restore_head(int slot_index, const State& from, const float* rows
   run_copies();
 }
 
-void CpuModel::restore(int slot_index, int state_index, std::span<const std::int32_t> from,
-                       std::span<const std::int32_t> to) {
+void NetworkModel::restore(int slot_index, int state_index, std::span<const std::int32_t> from,
+                           std::span<const std::int32_t> to) {
   CHECK(slot_index >= 0 && slot_index < facts_.max_streams && state_index >= 0 && state_index < facts_.num_states);
   const State& state = states_[static_cast<std::size_t>(state_index)];
   Slot& into = slot(slot_index);
@@ -123,6 +124,6 @@ void CpuModel::restore(int slot_index, int state_index, std::span<const std::int
   restore_head(slot_index, state, head_rows_of(state_index));
 }
 
-void CpuModel::forget(int state_index) { states_[static_cast<std::size_t>(state_index)].saved = {}; }
+void NetworkModel::forget(int state_index) { states_[static_cast<std::size_t>(state_index)].saved = {}; }
 
 }  // namespace rondo

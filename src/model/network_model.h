@@ -1,6 +1,6 @@
-// CpuModel: the contract of model/model.h over a network, on a CPU or a GPU: what differs is where a batch is staged
-// and who draws. cpu_model.cpp has slots, windows and rows, cpu_draws.cpp the draws, cpu_head.cpp the drafting pass,
-// cpu_states.cpp exact states, cpu_timing.cpp the costs timed at load.
+// NetworkModel: the contract of model/model.h over a network, on a CPU or a GPU: what differs is where a batch is
+// staged and who draws. network_model.cpp has slots, windows and rows, draws.cpp the draws, drafting.cpp the drafting
+// pass, states.cpp exact states, timing.cpp the costs timed at load.
 #pragma once
 
 #include <span>
@@ -12,10 +12,10 @@
 
 namespace rondo {
 
-class CpuModel final : public Model {
+class NetworkModel final : public Model {
  public:
-  CpuModel(std::unique_ptr<Reservation> reservation, const WeightSource& source, ThreadPool& pool,
-           const ModelOptions& options);
+  NetworkModel(std::unique_ptr<Reservation> reservation, const WeightSource& source, ThreadPool& pool,
+               const ModelOptions& options);
 
   const ModelFacts& facts() const override { return facts_; }
   const MemoryPlan& plan() const override { return reservation_->memory_plan(); }
@@ -66,7 +66,7 @@ class CpuModel final : public Model {
   void copy_row(const float* from, float* to);  // when run_copies comes, together with others
   void run_copies();
 
-  // cpu_model.cpp, cpu_draws.cpp
+  // network_model.cpp, draws.cpp
   void begin_batch();
   void add_rows(int slot_index, int start_pos, std::span<const std::int32_t> ids, int certain,
                 std::span<const std::int32_t> blocks);
@@ -84,7 +84,7 @@ class CpuModel final : public Model {
   std::span<const float> download_logits(Tensor row);
   DrawRoom draw_room(int part) const;
 
-  // cpu_states.cpp
+  // states.cpp
   void settle(int slot_index);
   bool head_follows(const Slot& of) const;
   template <class Copy>
@@ -93,7 +93,7 @@ class CpuModel final : public Model {
   void save_head(int slot_index, State& to, float* rows);
   void restore_head(int slot_index, const State& from, const float* rows);
 
-  // cpu_head.cpp
+  // drafting.cpp
   void keep_waiting(int slot_index, const float* hidden, std::int32_t next_token);
   void drop_oldest_waiting(int slot_index);
   void forget_waiting(int slot_index, int count);
@@ -107,7 +107,7 @@ class CpuModel final : public Model {
   void absorb_group(std::span<const DraftStream> streams, std::size_t begin, std::size_t end);
   void finish_level(std::span<const int> streams);
 
-  // cpu_timing.cpp
+  // timing.cpp
   double time_verify(int rows, int context, std::span<const std::int32_t> text);
   double time_absorb(int rows, std::span<const std::int32_t> text);
   double time_level(int streams);
