@@ -23,6 +23,7 @@ using SteadyTime = std::chrono::steady_clock;
 
 constexpr int kContext = 512;  // where the model has as much: what the checks need, and some room
 constexpr int kNameWidth = 66;
+constexpr int kStates = 24, kStateBlocks = 48;  // of the prefix cache: fewer than the checks would keep
 
 struct SelfcheckOptions {
   LoadOptions load;
@@ -76,6 +77,7 @@ Outcome check_all(const Subject& subject) {
       {"texts of 1 to 16 streams at once against each alone", [&](Tally& t) { texts.together(t); }},
       {"texts drafted 1 to 8 deep against undrafted", [&](Tally& t) { texts.drafted(t); }},
       {"texts on slots used by many against fresh slots", [&](Tally& t) { texts.again(t); }},
+      {"texts that go on from kept states against fresh ones", [&](Tally& t) { texts.resumed(t); }},
       {"rounds that leave no memory taken", [&](Tally& t) { texts.memory(t); }},
   };
   Outcome outcome;
@@ -116,6 +118,8 @@ Result<LoadedSubject> load_subject(const LoadOptions& options) {
     return failure(ErrorCode::InvalidArgument, fmt::format("a context of {} tokens: the checks need at least {}",
                                                            shape.context_tokens, kSmallestContext));
   }
+  shape.cache_states = kStates;
+  shape.cache_blocks = kStateBlocks;
   ProgressLine progress;
   TRY(loaded.model, load_model(*loaded.checkpoint, *loaded.pool, shape,
                                [&](const std::string& what, std::uint64_t done, std::uint64_t total) {

@@ -1,5 +1,6 @@
 #include "cli/selfcheck/plants.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -152,11 +153,18 @@ class ForgottenPenalty final : public SpoiledWindows {
   }
 };
 
-// A fault in how many rows a slot holds: from then on the slot stands `shift` positions off, and so do the calls.
+// A fault in how many rows a slot holds: from then on the slot stands `shift` positions off, and so do the calls. It
+// keeps no states, which would stand off too.
 class ShiftedSlots : public FaultyModel {
  public:
   explicit ShiftedSlots(Model& inner)
-      : FaultyModel(inner), shift_(static_cast<std::size_t>(inner.facts().max_streams)), open_(shift_.size()) {}
+      : FaultyModel(inner),
+        facts_(inner.facts()),
+        shift_(static_cast<std::size_t>(facts_.max_streams)),
+        open_(shift_.size()) {
+    facts_.num_states = 0;
+  }
+  const ModelFacts& facts() const override { return facts_; }
   void prefill(std::span<const Slice> slices) override {
     slices_.assign(slices.begin(), slices.end());
     for (Slice& slice : slices_) slice.start_pos += shift(slice.slot);
@@ -196,6 +204,7 @@ class ShiftedSlots : public FaultyModel {
   }
 
  private:
+  ModelFacts facts_;
   std::vector<int> shift_;  // [slots]
   std::vector<Open> open_;  // [slots]
   std::vector<Slice> slices_;
@@ -332,6 +341,31 @@ class HeadBit final : public SpoiledDrafts {
   void spoil() override { drafts_[1].probability = std::nextafter(drafts_[1].probability, 0.0F); }
 };
 
+class OtherState final : public FaultyModel {
+ public:
+  explicit OtherState(Model& inner) : FaultyModel(inner), saved_(static_cast<std::size_t>(inner.facts().num_states)) {}
+  SavedState save(int slot, int state) override {
+    return saved_[static_cast<std::size_t>(state)] = inner_.save(slot, state);
+  }
+  void restore(int slot, int state, std::span<const std::int32_t>, std::span<const std::int32_t> to) override {
+    const SavedState& saved = saved_[static_cast<std::size_t>(state)];
+    const std::vector<std::int32_t> ids(static_cast<std::size_t>(saved.tokens), 1);
+    const auto slice = static_cast<std::size_t>(facts().max_rows);
+    for (std::size_t at = 0; at < ids.size(); at += slice) {
+      const Slice rows{.slot = slot,
+                       .start_pos = static_cast<int>(at),
+                       .ids = std::span(ids).subspan(at, std::min(slice, ids.size() - at)),
+                       .blocks = to,
+                       .feeds_head = saved.has_head};
+      inner_.prefill({&rows, 1});
+    }
+    ++strikes_;
+  }
+
+ private:
+  std::vector<SavedState> saved_;  // [states]
+};
+
 class GrowingMemory final : public FaultyModel {
  public:
   using FaultyModel::FaultyModel;
@@ -372,6 +406,7 @@ constexpr Plant kPlants[] = {
     {"stale-head", "the head reads a rejected draft where the token drawn instead should be", true, make<StaleHead>},
     {"head-bit", "in a head pass of several streams, a draft's probability is off by its last bit", true,
      make<HeadBit>},
+    {"other-state", "a sequence goes on from the state of another text of the same length", false, make<OtherState>},
     {"growing-memory", "every forward keeps 256 bytes", false, make<GrowingMemory>},
 };
 

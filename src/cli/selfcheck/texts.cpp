@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kRequests = kCheckedStreams;
 constexpr int kReply = 24;
+constexpr int kNextQuestion = 6, kNextReply = 16;  // tokens of a conversation's next turn
 constexpr int kShortPrompt = 5, kLongPrompt = 90;  // tokens; a long one does not fit one window
 
 // Costs that make every draft worth its row: a forward takes the same for any number of rows, and the head nothing. So
@@ -68,6 +69,20 @@ std::string difference(const Text& got, const Text& alone) {
   return "in its log probabilities, though not in its ids";
 }
 
+// Together, all from the start.
+std::vector<Text> answers(Engine& engine, const std::vector<Request>& requests) {
+  std::vector<std::shared_ptr<TextSink>> sinks;
+  for (const Request& request : requests) {
+    sinks.push_back(std::make_shared<TextSink>(request.max_tokens));
+    const auto id = engine.submit(request, sinks.back());
+    if (!id) sinks.back()->on_failed(id.error());
+  }
+  while (!std::ranges::all_of(sinks, [](const auto& sink) { return sink->is_over; })) engine.turn();
+  std::vector<Text> texts;
+  for (const auto& sink : sinks) texts.push_back(std::move(sink->text));
+  return texts;
+}
+
 bool same_bits(const Text& a, const Text& b) {
   return a.failure.empty() && b.failure.empty() && a.ids == b.ids && a.token_sha == b.token_sha &&
          std::equal(a.logprobs.begin(), a.logprobs.end(), b.logprobs.begin(), b.logprobs.end(),
@@ -88,6 +103,7 @@ Request TextChecks::request(int i, int draft_depth) const {
                   .stop_strings = {},
                   .skip_special = true,
                   .max_draft_depth = draft_depth,
+                  .use_prefix_cache = false,
                   .num_top_logprobs = i % 3 == 0 ? 5 : -1,
                   .rule = nullptr};
   if (const std::int32_t end = end_id_[static_cast<std::size_t>(i)]; end >= 0) request.end_ids = {end};
@@ -213,6 +229,56 @@ void TextChecks::again(Tally& tally) {
                          is_greedy(i) ? "greedy" : "sampled", difference(got, expected));
     });
   }
+}
+
+// The request, its text and a further question.
+Request TextChecks::next_turn(int i, int draft_depth) const {
+  Request next = request(i, draft_depth);
+  const std::vector<std::int32_t>& said = alone_[static_cast<std::size_t>(i)].ids;
+  const std::vector<std::int32_t> asked = subject_.ids(300 + static_cast<std::uint64_t>(i), kNextQuestion);
+  next.prompt_ids.insert(next.prompt_ids.end(), said.begin(), said.end());
+  next.prompt_ids.insert(next.prompt_ids.end(), asked.begin(), asked.end());
+  next.max_tokens = kNextReply;
+  return next;
+}
+
+void TextChecks::resumed(Tally& tally) {
+  const ModelFacts& facts = subject_.model.facts();
+  if (facts.num_states == 0) return tally.skip("this model keeps no states");
+  constexpr int kTimes = 3;  // the first time leaves the end of the text, the second the end of the prompt
+  tally.expect(kRequests * (kTimes + 1) + 1);
+  const SteadyClock clock;
+  std::vector<Text> next_alone;
+  for (const Text& text : alone()) {
+    Engine fresh(subject_.model, nullptr, free_drafts(facts), clock, {});
+    next_alone.push_back(answers(fresh, {next_turn(static_cast<int>(&text - alone_.data()), 0)})[0]);
+  }
+  Engine engine(subject_.model, nullptr, free_drafts(facts), clock, {.least_shared_tokens = 4});
+  int num_resumed = 0, tokens = 0;
+  for (int time = 0; time <= kTimes; ++time) {
+    const bool is_next = time == kTimes;
+    std::vector<Request> requests;
+    for (int i = 0; i < kRequests; ++i) {
+      const int depth = facts.has_head ? (i + time) % (kCheckedDepth + 1) : 0;
+      requests.push_back(is_next ? next_turn(i, depth) : request(i, depth));
+      requests.back().use_prefix_cache = true;
+    }
+    const std::vector<Text> texts = answers(engine, requests);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const Text& expected = is_next ? next_alone[i] : alone_[i];
+      tally.see(same_bits(texts[i], expected), [&] {
+        return fmt::format("going on from {} kept tokens, {} of request {} ({}) differs from its own afresh {}",
+                           texts[i].usage.cached_tokens, is_next ? "the next turn" : "the text", i,
+                           is_greedy(static_cast<int>(i)) ? "greedy" : "sampled", difference(texts[i], expected));
+      });
+      num_resumed += texts[i].usage.cached_tokens > 0 ? 1 : 0;
+      tokens += texts[i].usage.cached_tokens;
+    }
+  }
+  tally.see(num_resumed >= kRequests, [&] {
+    return fmt::format("only {} texts went on from a kept state: that is not checked here", num_resumed);
+  });
+  tally.note(fmt::format("{} went on from {} kept tokens", num_resumed, tokens));
 }
 
 namespace {

@@ -30,7 +30,8 @@ class TextChecks {
   void together(Tally& tally);  // 1 .. 16 streams at once, joining, ending and being cancelled; no drafts
   void drafted(Tally& tally);   // depths 1 .. 8, all streams at once and one by itself
   void again(Tally& tally);     // texts on slots that many have used, against those on fresh ones
-  void memory(Tally& tally);    // rounds after which no more memory is held than before
+  void resumed(Tally& tally);  // texts that go on from kept states: a prompt met before, and a conversation's next turn
+  void memory(Tally& tally);   // rounds after which no more memory is held than before
 
  private:
   struct Stream {
@@ -42,6 +43,7 @@ class TextChecks {
   Request request(int i, int draft_depth) const;
   std::vector<Text> run(const std::vector<Stream>& streams) const;
   const std::vector<Text>& alone();
+  Request next_turn(int i, int draft_depth) const;
   void compare(const Stream& stream, const Text& got, const std::string& where, Tally& tally);
 
   const Subject& subject_;
