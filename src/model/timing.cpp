@@ -15,7 +15,8 @@ namespace rondo {
 namespace {
 
 constexpr std::array kWidths = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
-constexpr int kRepeats = 5;  // the median counts, after a warm-up
+constexpr int kRepeats = 5;                              // the median counts, after a warm-up
+constexpr double kVerifyShare = 0.4, kOtherShare = 0.2;  // of the time there is: each curve has its own part of it
 constexpr int kShortContext = 256, kLongContext = 4096;
 
 using Clock = std::chrono::steady_clock;
@@ -24,20 +25,38 @@ double ms_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-// Median of what up to kRepeats runs say they took, after a warm-up; fewer, at least one, once the time is up.
+// Milliseconds by width, in passes over all widths: the first warms up and counts only where there was no time for
+// others; the median of the rest counts. With the time up, widths and passes stay out, but not the two narrowest
+// widths.
+struct Passes {
+  std::vector<int> widths;
+  std::vector<double> ms;
+  bool hurried = false;
+};
+
 template <class Run>
-double median_ms(Run run, Clock::time_point until, bool& hurried) {
-  run();
-  std::vector<double> times;
-  while (static_cast<int>(times.size()) < kRepeats) {
-    if (!times.empty() && Clock::now() > until) {
-      hurried = true;
-      break;
+Passes time_widths(Run run, int most, Clock::time_point until) {
+  Passes out;
+  std::vector<std::vector<double>> times;
+  for (int pass = 0; pass <= kRepeats && !out.hurried; ++pass) {
+    for (std::size_t i = 0; i < kWidths.size() && kWidths[i] <= most; ++i) {
+      if ((pass > 0 || i >= 2) && Clock::now() > until) {
+        out.hurried = true;
+        break;
+      }
+      if (pass == 0) {
+        out.widths.push_back(kWidths[i]);
+        times.emplace_back();
+      }
+      times[i].push_back(run(kWidths[i]));
     }
-    times.push_back(run());
   }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+  for (std::vector<double>& each : times) {
+    const auto first = each.begin() + (each.size() > 1 ? 1 : 0);
+    std::sort(first, each.end());
+    out.ms.push_back(*(first + (each.end() - first) / 2));
+  }
+  return out;
 }
 
 // Timed points to one value for each index 0 .. last: linear between them, the first below, the last slope above; never
@@ -141,40 +160,31 @@ CostTables NetworkModel::time_costs(std::span<const std::int32_t> text, double b
   }
   fill_caches();
   for (int b = 0; b < facts_.num_blocks; ++b) timing_blocks_.push_back(b);
-  const auto until =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(budget_ms));
   bool hurried = false;
   tables.context_tokens[0] = std::min(kShortContext, facts_.context_tokens);
   tables.context_tokens[1] = std::min(kLongContext, facts_.context_tokens);
-  const auto curve_of = [&](auto time, int most) {
-    std::vector<int> at;
-    std::vector<double> ms;
-    for (const int width : kWidths) {
-      if (width > most) break;
-      if (at.size() >= 2 && Clock::now() > until) {
-        hurried = true;
-        break;
-      }
-      at.push_back(width);
-      ms.push_back(median_ms([&] { return time(width); }, until, hurried));
-    }
-    return to_curve(at, ms, most);
+  auto until = Clock::now();  // what one curve leaves over, the next ones have
+  const auto curve_of = [&](auto run, int most, double share) {
+    until += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(share * budget_ms));
+    Passes passes = time_widths(run, most, until);
+    hurried = hurried || passes.hurried;
+    return to_curve(passes.widths, std::move(passes.ms), most);
   };
   for (int i = 0; i < 2; ++i) {
-    tables.verify_ms[i] =
-        curve_of([&](int rows) { return time_verify(rows, tables.context_tokens[i], text); }, most_rows);
+    const int context = tables.context_tokens[i];
+    tables.verify_ms[i] = curve_of([&](int rows) { return time_verify(rows, context, text); }, most_rows,
+                                   i == 0 ? kVerifyShare : kOtherShare);
   }
   if (facts_.has_head) {
     const int most_each = std::min(facts_.head_buffer_rows, facts_.context_tokens - 1);
     const int most_absorbed = std::min(facts_.max_rows, facts_.max_streams * most_each);
-    tables.absorb_ms = curve_of([&](int rows) { return time_absorb(rows, text); }, most_absorbed);
+    tables.absorb_ms = curve_of([&](int rows) { return time_absorb(rows, text); }, most_absorbed, kOtherShare);
     if (facts_.max_drafts > 1) {
-      tables.level_ms = curve_of(
-          [&](int streams) {
-            time_absorb(streams, text);
-            return time_level(streams);
-          },
-          facts_.max_streams);
+      const auto run = [&](int streams) {
+        time_absorb(streams, text);
+        return time_level(streams);
+      };
+      tables.level_ms = curve_of(run, facts_.max_streams, kOtherShare);
     }
   }
   if (hurried) tables.why = fmt::format("timed for {:.0f} ms: fewer repeats or widths than meant", budget_ms);
