@@ -31,12 +31,19 @@ int next_of(std::uint64_t board) { return static_cast<int>(board & 0xFFFF); }
 ThreadPool::ThreadPool(int num_threads) {
   CHECK(num_threads >= 1 && num_threads < 0xFFFF);
   workers_.reserve(static_cast<std::size_t>(num_threads - 1));
-  for (int index = 1; index < num_threads; ++index) {
-    workers_.emplace_back([this](const std::stop_token& stop) { worker(stop); });
+  try {
+    for (int index = 1; index < num_threads; ++index) {
+      workers_.emplace_back([this](const std::stop_token& stop) { worker(stop); });
+    }
+  } catch (...) {  // no thread to be had: those there are must not be waited for in vain
+    stop_workers();
+    throw;
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop_workers(); }
+
+void ThreadPool::stop_workers() {
   for (auto& thread : workers_) thread.request_stop();
   board_.fetch_add(std::uint64_t{1} << 32, std::memory_order_release);
   board_.notify_all();

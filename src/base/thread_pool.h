@@ -52,6 +52,7 @@ class ThreadPool {
 
  private:
   void worker(const std::stop_token& stop);
+  void stop_workers();
   void claim_parts(std::uint32_t round);
 
   // round << 32 | parts << 16 | next part to claim: one word, so that a late worker can never claim a part of another

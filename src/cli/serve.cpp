@@ -114,6 +114,21 @@ void say_ready(LogFormat format, const Loaded& loaded, const ServedModel& model,
     say(format, "Drafts are unpriced: " + (loaded.costs.why.empty() ? "--unpriced" : loaded.costs.why));
 }
 
+// However serve() is left, also by an exception, its threads hear of it: joining them would wait for ever otherwise.
+class StopsBoth {
+ public:
+  StopsBoth(Server& server, std::stop_source& engine) : server_(server), engine_(engine) {}
+  StopsBoth(const StopsBoth&) = delete;
+  ~StopsBoth() {
+    server_.stop();
+    engine_.request_stop();
+  }
+
+ private:
+  Server& server_;
+  std::stop_source& engine_;
+};
+
 // Listens first: a taken port is known at once, and whoever asks during the load hears that it is loading.
 Result<void> serve(ServeOptions options) {
   const LogFormat format = options.log_format == "json" ? LogFormat::Json : LogFormat::Text;
@@ -130,19 +145,16 @@ Result<void> serve(ServeOptions options) {
   write_log(LogLevel::Info, fmt::format("listening at {}; the model is loading", server->url()),
             {{"url", server->url()}});
   std::stop_source stop_engine;
+  std::jthread engine_thread;
   std::jthread io_thread([&] { server->run([&] { stop_engine.request_stop(); }); });
-  Result<Loaded> got = load(options.load);
-  if (!got) {
-    server->stop();
-    return tl::unexpected(std::move(got).error());
-  }
-  loaded = *std::move(got);
+  const StopsBoth stops_both(*server, stop_engine);
+  TRY(loaded, load(options.load));
   prompts.emplace(*loaded->chat_template, *loaded->tokenizer);
   ServedModel model = loaded->served();
   model.aliases = options.aliases;
   model.max_tokens = std::min(options.max_tokens, model.context_tokens);
   const std::string forms = add_structured_output(*loaded, model);
-  std::jthread engine_thread([&] { loaded->engine->run(stop_engine.get_token()); });
+  engine_thread = std::jthread([&] { loaded->engine->run(stop_engine.get_token()); });
   server->open(model, *loaded->engine, *prompts);
   say_ready(format, *loaded, model, forms, server->url());
   io_thread.join();
