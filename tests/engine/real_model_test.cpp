@@ -3,12 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "ckpt/checkpoint.h"
 #include "engine/decision_log.h"
 #include "engine/round_costs.h"
-#include "tests/engine/real_model.h"
+#include "tests/engine/real_model_fixture.h"
 #include "tests/engine/schedules.h"
-#include "text/tokenizer.h"
 
 namespace rondo::test {
 namespace {
@@ -20,43 +18,17 @@ constexpr int kSchedules = 60;
 #endif
 constexpr int kContext = 140;
 
-class LawsOn : public testing::TestWithParam<RealModel> {
+class LawsOn : public RealModelTest {
  protected:
-  void SetUp() override {
-    auto opened = Checkpoint::open(GetParam().folder);
-    ASSERT_TRUE(opened) << opened.error().message;
-    checkpoint_.emplace(std::move(*opened));
-    if (GetParam().has_tokenizer) {
-      auto tokenizer = Tokenizer::open(GetParam().folder);
-      ASSERT_TRUE(tokenizer) << tokenizer.error().message;
-      tokenizer_.emplace(std::move(*tokenizer));
-    }
-  }
-
-  std::unique_ptr<Model> load(int streams, int rows, int drafts, bool head) {
-    ModelOptions options;
-    options.isa = GetParam().isa;
-    options.context_tokens = kContext;
-    options.max_streams = streams;
-    options.max_rows = rows;
-    options.max_drafts = drafts;
-    options.has_head = head;
-    if (head) options.cache_states = 5;
-    if (head) options.cache_blocks = 4;
-    auto model = load_model(*checkpoint_, pool_, options, {});
-    CHECK(model.has_value());
-    return std::move(*model);
-  }
-
-  const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
+  LawsOn() : RealModelTest(kContext) {}
 
   RequestSpace space() const {
     RequestSpace s;
     s.context_tokens = kContext;
     s.most_prompt = 30;
     s.most_reply = 20;
-    if (tokenizer_) {
-      s.alphabet = tokenizer_->encode(
+    if (tokenizer() != nullptr) {
+      s.alphabet = tokenizer()->encode(
           "def add(first, second):\n    return first + second\n\nThe town lies by the river, and the river is slow. "
           "The town lies by the river, and the river is slow.");
       s.stops = {"the", "\n", " is s", "re"};
@@ -68,10 +40,6 @@ class LawsOn : public testing::TestWithParam<RealModel> {
     s.bias = GetParam().folder.ends_with("/qwen3_5") ? 30 : 6;  // its logits spread over 8, the others' over 1.5
     return s;
   }
-
-  ThreadPool pool_{2};
-  std::optional<Checkpoint> checkpoint_;
-  std::optional<Tokenizer> tokenizer_;
 };
 
 struct Tally {
