@@ -17,7 +17,7 @@ class RecordingSink final : public EventSink {
     text += event.text;
     ids.insert(ids.end(), event.ids.begin(), event.ids.end());
     logprobs.insert(logprobs.end(), event.logprobs.begin(), event.logprobs.end());
-    ++num_events;
+    ids_after_event.push_back(static_cast<int>(ids.size()));
   }
   void on_end(EndEvent event) override {
     CHECK(!is_over());
@@ -35,7 +35,7 @@ class RecordingSink final : public EventSink {
   std::string text;
   std::optional<EndEvent> end;
   std::optional<Error> failed;
-  int num_events = 0;
+  std::vector<int> ids_after_event;  // one event a round
 };
 
 }  // namespace rondo::test
