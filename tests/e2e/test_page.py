@@ -25,6 +25,10 @@ if CHROMIUM is None:
 PROGRAM, MODEL = "", ""
 EDIT = ("Rename value to item in this function and change nothing else.\n\n```python\ndef total(values):\n    result = 0\n"
         "    for value in values:\n        result += value\n    return result\n```")
+TABLE = ("Here it is:\n| word | `n` | <b>note</b> |\n|---|--:|:-:|\n| river | 12 | a \\| b |\n"
+         "| <img src=x onerror=alert(1)> | **3** |\n\nThat was all. a | b\n")
+TOOLS = [{"type": "function", "function": {"name": name, "parameters": {
+    "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}} for name in ("get_weather", "get_time")]
 WIDTHS = "() => [document.documentElement.scrollWidth, innerWidth]"
 
 
@@ -78,11 +82,24 @@ class Page(unittest.TestCase):
 
     def say_without_end(self, max_tokens):
         """The small model would end soon: its end tokens are left out of what the page asks for."""
-        def endless(route):
-            route.continue_(post_data=json.dumps(json.loads(route.request.post_data) | {"ignore_eos": True}))
-        self.page.route("**/v1/chat/completions", endless, times=1)
+        self.ask_with(ignore_eos=True)
         self.set(temperature=0, max_tokens=max_tokens)
         self.say("Tell me about the harbour")
+
+    def ask_with(self, **fields):
+        """The next request has these fields besides what the page asks for."""
+        def added(route):
+            route.continue_(post_data=json.dumps(json.loads(route.request.post_data) | fields))
+        self.page.route("**/v1/chat/completions", added, times=1)
+
+    def answer_with(self, *deltas, finish_reason="stop"):
+        """The next request is answered here, with these pieces."""
+        choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+        choices.append({"index": 0, "delta": {}, "finish_reason": finish_reason})
+        events = [{"choices": [choice]} for choice in choices] + [{"choices": [], "usage": {"completion_tokens": len(deltas)}}]
+        said = "".join("data: %s\n\n" % json.dumps(event) for event in events) + "data: [DONE]\n\n"
+        self.page.route("**/v1/chat/completions", lambda route: route.fulfill(
+            body=said, content_type="text/event-stream"), times=1)
 
     def replies(self):
         return self.page.locator(".model-said")
@@ -118,6 +135,60 @@ class Page(unittest.TestCase):
         self.assertIn("for item in values:", code.inner_text())
         self.replies().first.locator(".codeblock button").click()
         self.assertIn("for item in values:", self.page.evaluate("() => navigator.clipboard.readText()"))
+
+    def cells(self, within):
+        return within.locator("tr").evaluate_all("rows => rows.map(row => [...row.children].map(cell => cell.innerText))")
+
+    def test_a_table_is_shown_as_a_table_of_text(self):
+        self.answer_with(*({"content": TABLE[at:at + 3]} for at in range(0, len(TABLE), 3)))
+        self.say(TABLE)
+        expect(self.replies().first.locator("td")).to_have_count(6)
+        head = ["word", "n", "<b>note</b>"]
+        rows = [["river", "12", "a | b"], ["<img src=x onerror=alert(1)>", "3", ""]]
+        for said in (self.page.locator(".user"), self.replies().first):
+            self.assertEqual(self.cells(said), [head, *rows])
+            self.assertEqual(said.locator("p").all_inner_texts(), ["Here it is:", "That was all. a | b"])
+            expect(said.locator("img, b")).to_have_count(0)
+            expect(said.locator("th[scope=col] code")).to_have_text("n")
+            expect(said.locator("td strong")).to_have_text("3")
+            self.assertEqual(said.locator("tr:last-child td").evaluate_all("cells => cells.map(cell => getComputedStyle(cell).textAlign)"),
+                             ["left", "right", "center"])
+        self.answer_with({"content": "a | b\n--|--|--\n1 | 2\n\na | b\n\n--|--\n\na\n---\nb\n\n```\na | b\n--|--\n```"})
+        self.say("And what is none?")
+        self.await_end(1)
+        expect(self.replies().nth(1).locator("p")).to_have_count(4)
+        expect(self.replies().nth(1).locator("table")).to_have_count(0)
+
+    def test_tool_calls_are_shown_and_go_back_with_the_next_message(self):
+        self.set(temperature=0)
+        self.ask_with(tools=TOOLS, tool_choice={"type": "function", "function": {"name": "get_weather"}})
+        self.say("What is the weather in Oslo?")
+        self.assertIn("ends in a tool call", self.await_end())
+        call = self.replies().first.get_by_role("group", name="Tool call get_weather")
+        expect(call.locator("header span")).to_have_text("Tool call get_weather")
+        self.assertEqual(call.locator("pre").inner_text(), '{\n  "city": "Oslo"\n}')
+        expect(self.replies().first.locator(".waiting")).to_have_count(0)
+        self.say("What is 23 + 45?")
+        self.await_end(1)
+        kept = self.bodies()[1]["messages"][1]
+        self.assertEqual((kept["role"], kept["content"]), ("assistant", ""))
+        self.assertEqual([c["function"] for c in kept["tool_calls"]], [{"name": "get_weather", "arguments": '{"city":"Oslo"}'}])
+
+    def test_a_call_in_pieces_beside_text_and_one_that_is_cut_short(self):
+        def piece(index, **function):
+            return {"tool_calls": [{"index": index, "id": "c%d" % index, "type": "function", "function": function}]}
+        self.answer_with({"content": "Let me look."}, piece(0, name="<i>f</i>", arguments=""), piece(0, arguments='{"a":'),
+                         piece(0, arguments=' ["<b>", 1]}'), piece(1, name="g", arguments='{"x": "<u>'), finish_reason="length")
+        self.say("Look it up")
+        self.assertIn("cut at the token limit", self.await_end())
+        reply = self.replies().first
+        self.assertEqual(reply.locator(".calls header span").all_inner_texts(), ["Tool call <i>f</i>", "Tool call g"])
+        self.assertEqual(reply.locator(".calls pre").all_inner_texts(),
+                         ['{\n  "a": [\n    "<b>",\n    1\n  ]\n}', '{"x": "<u>'])
+        expect(reply.locator("i, u, pre b")).to_have_count(0)
+        self.say("Go on")
+        self.await_end(1)
+        self.assertEqual([c["function"]["name"] for c in self.bodies()[1]["messages"][1]["tool_calls"]], ["<i>f</i>"])
 
     def test_turns_go_back_with_the_next_message_and_a_new_chat_forgets_them(self):
         self.set(temperature=0)
@@ -265,6 +336,10 @@ class Page(unittest.TestCase):
         self.set(temperature=0)
         self.say(EDIT + "\n" + "a-word-without-an-end" * 20)
         self.await_end()
+        self.answer_with({"content": "a | " * 30 + "a\n" + "-|" * 30 + "-\n" + "a_long_cell | " * 30 + "b"}, {"tool_calls": [
+            {"index": 0, "id": "c", "type": "function", "function": {"name": "f" * 300, "arguments": '{"a":"%s"}' % ("b" * 300)}}]})
+        self.say("go on")
+        self.await_end(1)
         self.assertEqual(self.page.evaluate(WIDTHS), [375, 375])
         expect(self.page.locator("#panel")).to_be_hidden()
         self.page.click("#toggle-panel")

@@ -1,11 +1,11 @@
 // The conversation: what was said, the reply that is coming, and what became of it.
 
-let turns = [];       // {role, content}: what goes to the server with the next message
+let turns = [];       // {role, content, tool_calls}: what goes to the server with the next message
 let running = null;   // the AbortController of the reply that is coming
 
 function requestFor(history) {
   const settings = readSettings();
-  const messages = history.map(({role, content}) => ({role, content}));
+  const messages = [...history];
   if (settings.system) messages.unshift({role: 'system', content: settings.system});
   const body = {
     messages, stream: true, stream_options: {include_usage: true},
@@ -18,27 +18,49 @@ function requestFor(history) {
   return body;
 }
 
+// The arguments of a tool call, easy to read; null: not whole yet.
+function prettyArguments({function: {arguments: given}}) {
+  try { return JSON.stringify(JSON.parse(given), null, 2); } catch { return null; }
+}
+
+function callBlock(call) {
+  const {name, arguments: given} = call.function;
+  const block = codeBlock(['Tool call ', el('b', {}, name)], prettyArguments(call) ?? given);
+  block.setAttribute('role', 'group');
+  block.setAttribute('aria-label', `Tool call ${name}`);
+  return block;
+}
+
 // The reply on the page while it comes. Drawn once a frame at most, however many events there were.
 class ReplyView {
   constructor() {
     this.reasoning = '';
     this.content = '';
+    this.calls = [];  // as the API has them: {id, type, function: {name, arguments}}
     this.prose = el('div', {class: 'prose'}, el('span', {class: 'waiting', 'aria-label': 'Waiting'}));
+    this.called = el('div', {class: 'calls'});
     this.after = el('div', {class: 'after'});
     this.thought = el('div');
     this.summary = el('summary', {}, 'Thinking …');
     this.thinking = el('details', {class: 'thinking', hidden: true}, this.summary, this.thought);
-    this.root = el('article', {class: 'said model-said', 'aria-label': 'Reply'}, this.thinking, this.prose, this.after);
+    this.root = el('article', {class: 'said model-said', 'aria-label': 'Reply'}, this.thinking, this.prose, this.called,
+                   this.after);
     this.began = performance.now();
     this.frame = 0;
   }
+  get isAnswered() { return this.content !== '' || this.calls.length > 0; }
   add(delta) {
     if (delta.reasoning_content) this.reasoning += delta.reasoning_content;
-    if (delta.content) {
-      if (!this.content && this.reasoning) this.summary.textContent = this.thoughtFor();
-      this.content += delta.content;
-    }
+    const pieces = delta.tool_calls ?? [];
+    if (this.reasoning && !this.isAnswered && (delta.content || pieces.length)) this.summary.textContent = this.thoughtFor();
+    this.content += delta.content ?? '';
+    for (const piece of pieces) this.addCall(piece);
     this.frame ||= requestAnimationFrame(() => this.draw());
+  }
+  addCall({index, id, function: {name = '', arguments: given = ''}}) {
+    const call = this.calls[index] ??= {id, type: 'function', function: {name: '', arguments: ''}};
+    call.function.name += name;
+    call.function.arguments += given;
   }
   thoughtFor() { return `Thought for ${((performance.now() - this.began) / 1000).toFixed(1)} s`; }
   draw() {
@@ -47,13 +69,14 @@ class ReplyView {
     this.thinking.hidden = !this.reasoning;
     this.thought.textContent = this.reasoning;
     this.prose.replaceChildren(markdown(this.content));
-    if (running && !this.content) this.prose.append(el('span', {class: 'waiting', 'aria-label': 'Waiting'}));
+    this.called.replaceChildren(...this.calls.map(callBlock));
+    if (running && !this.isAnswered) this.prose.append(el('span', {class: 'waiting', 'aria-label': 'Waiting'}));
     if (follows) scrollToEnd();
   }
   // words: of how it went, as text or as an element.
   end(words) {
     cancelAnimationFrame(this.frame);
-    if (this.reasoning && !this.content) this.summary.textContent = 'A thought that was cut short';
+    if (this.reasoning && !this.isAnswered) this.summary.textContent = 'A thought that was cut short';
     this.draw();
     const button = el('button', {type: 'button', class: 'quiet', onclick: () => copy(this.content, button)}, 'Copy');
     this.after.replaceChildren(...(this.content ? [button] : []), typeof words === 'string' ? el('span', {}, words) : words);
@@ -82,7 +105,7 @@ async function follow(reply, view) {
     const event = JSON.parse(data);
     if (event.error) throw new Trouble(event.error.message);
     const choice = event.choices[0];
-    if (choice?.delta.content || choice?.delta.reasoning_content) view.add(choice.delta);
+    if (choice) view.add(choice.delta);
     end.reason = choice?.finish_reason ?? end.reason;
     end.usage = event.usage ?? end.usage;
     end.rondo = event.rondo ?? end.rondo;
@@ -114,7 +137,9 @@ async function answer() {
   $('thread').append(view.root);
   scrollToEnd();
   const keep = () => {
-    if (view.content) conversation.push({role: 'assistant', content: view.content});
+    const calls = view.calls.filter((call) => prettyArguments(call) !== null);
+    if (!view.content && !calls.length) return;
+    conversation.push({role: 'assistant', content: view.content, ...(calls.length && {tool_calls: calls})});
   };
   try {
     const reply = await ask('/v1/chat/completions', {
@@ -132,7 +157,7 @@ async function answer() {
       keep();
       view.end('stopped');
     } else {
-      if (view.content || view.reasoning) view.end('broken off');
+      if (view.isAnswered || view.reasoning) view.end('broken off');
       else view.root.remove();
       if (!(error instanceof Trouble)) console.error(error);
       showTrouble(error instanceof Trouble ? error.message : `The page stumbled: ${error.message}`);

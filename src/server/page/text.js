@@ -70,17 +70,46 @@ function inline(text) {
   return out;
 }
 
-function codeBlock(language, text) {
+// label: what stands above it, as text or elements.
+function codeBlock(label, text) {
   const button = el('button', {type: 'button', class: 'quiet', onclick: () => copy(text, button)}, 'Copy');
-  return el('div', {class: 'codeblock'}, el('header', {}, el('span', {}, language || 'text'), button),
+  return el('div', {class: 'codeblock'}, el('header', {}, el('span', {}, ...[label].flat()), button),
             el('pre', {tabindex: '0'}, el('code', {}, text)));
 }
 
 const FENCE = /^\s*```+\s*([\w+#.-]*)\s*$/;
 const ITEM = /^\s*(?:[-*+]|(\d+)[.)])\s+(.*)$/;
 const HEADING = /^#{1,6}\s+(.*)$/;
+const RULE = /^\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?$/;  // between a table's head and its rows
 
-// Paragraphs, fenced code, lists and headings. An open fence is code to the end: that is how it looks while it comes.
+function cellsOf(line) {
+  const cells = line.trim().replaceAll('\\|', '\0').replace(/^\|/, '').replace(/\|$/, '').split('|');
+  return cells.map((cell) => cell.trim().replaceAll('\0', '|'));
+}
+
+const sideOf = (rule) => (!rule.endsWith(':') ? null : rule.startsWith(':') ? 'centred' : 'to-right');
+
+// Whether lines[at] is the head of a table: a rule with as many cells comes after it.
+function isTable(lines, at) {
+  return lines[at].includes('|') && RULE.test((lines[at + 1] ?? '').trim()) &&
+         cellsOf(lines[at]).length === cellsOf(lines[at + 1]).length;
+}
+
+// A row with too few cells is filled up with empty ones; what is too many is left out, as GitHub does.
+function table([head, rule, ...rows]) {
+  const sides = cellsOf(rule).map(sideOf);
+  const row = (tag, line) => {
+    const cells = cellsOf(line);
+    const scope = tag === 'th' ? 'col' : null;
+    return el('tr', {}, ...sides.map((side, i) => el(tag, {class: side, scope}, ...inline(cells[i] ?? ''))));
+  };
+  return el('div', {class: 'table', tabindex: '0', role: 'group', 'aria-label': 'Table'},
+            el('table', {}, el('thead', {}, row('th', head)), el('tbody', {}, ...rows.map((line) => row('td', line)))));
+}
+
+const goesOn = (line) => line.trim() !== '' && ![FENCE, ITEM, HEADING].some((other) => other.test(line));
+
+// Paragraphs, fenced code, lists, headings and tables. An open fence is code to the end: that is how it looks while it comes.
 function markdown(text) {
   const out = document.createDocumentFragment();
   const lines = text.split('\n');
@@ -99,7 +128,7 @@ function markdown(text) {
       close();
       const code = [];
       while (++i < lines.length && !FENCE.test(lines[i])) code.push(lines[i]);
-      out.append(codeBlock(fence[1], code.join('\n')));
+      out.append(codeBlock(fence[1] || 'text', code.join('\n')));
     } else if (heading) {
       close();
       out.append(el('h3', {}, ...inline(heading[1])));
@@ -111,6 +140,11 @@ function markdown(text) {
         out.append(list);
       }
       list.append(el('li', {}, ...inline(item[2])));
+    } else if (isTable(lines, i)) {
+      close();
+      const begin = i++;
+      while (i + 1 < lines.length && goesOn(lines[i + 1])) ++i;
+      out.append(table(lines.slice(begin, i + 1)));
     } else if (!lines[i].trim()) {
       close();
     } else {
