@@ -144,11 +144,11 @@ Result<Loaded> load(const LoadOptions& options) {
     loaded.chat_template = std::make_unique<ChatTemplate>(std::move(chat_template));
   }
   loaded.pool = std::make_unique<ThreadPool>(options.num_threads.value_or(num_physical_threads()));
-  ModelOptions shape = model_options(options, *loaded.checkpoint, loaded.tokenizer.get());
-  TRY_VOID(fit_prompt_cache(options, *loaded.checkpoint, *loaded.pool, shape));
+  loaded.shape = model_options(options, *loaded.checkpoint, loaded.tokenizer.get());
+  TRY_VOID(fit_prompt_cache(options, *loaded.checkpoint, *loaded.pool, loaded.shape));
   {
     ProgressLine progress;
-    TRY(loaded.model, load_model(*loaded.checkpoint, *loaded.pool, shape,
+    TRY(loaded.model, load_model(*loaded.checkpoint, *loaded.pool, loaded.shape,
                                  [&](const std::string& what, std::uint64_t done, std::uint64_t total) {
                                    progress.show(what, done, total);
                                  }));

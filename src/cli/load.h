@@ -45,6 +45,7 @@ struct Loaded {
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<ChatTemplate> chat_template;  // null when not needed
   std::unique_ptr<ThreadPool> pool;
+  ModelOptions shape;  // as the model was loaded
   std::unique_ptr<Model> model;
   CostTables costs;
   std::unique_ptr<SteadyClock> clock = std::make_unique<SteadyClock>();

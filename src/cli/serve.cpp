@@ -17,6 +17,7 @@
 #include "cli/config_file.h"
 #include "cli/flags.h"
 #include "cli/load.h"
+#include "cli/what_fits.h"
 #include "grammar/grammar.h"
 #include "server/server.h"
 
@@ -99,11 +100,29 @@ std::string add_structured_output(const Loaded& loaded, ServedModel& model) {
                      static_cast<double>((*vocabulary)->num_bytes()) / kMiB, static_cast<double>(kCacheBytes) / kMiB);
 }
 
+// What was reserved holds, and what more of this machine's memory would. A GPU's own memory is not asked.
+std::string what_fits_in_words(const Loaded& loaded) {
+  const ModelOptions& shape = loaded.shape;
+  std::string line = fmt::format("Fits: {} stream{} of {} tokens at once", shape.max_streams,
+                                 shape.max_streams == 1 ? "" : "s", shape.context_tokens);
+  if (shape.isa == Isa::Sm90) return line + ".";
+  const std::uint64_t room_bytes = available_bytes() + loaded.model->plan().reserved_bytes();
+  std::string more;
+  for (const Fitting& fitting : what_fits(*loaded.checkpoint, *loaded.pool, shape, room_bytes)) {
+    if (fitting.context_tokens < shape.context_tokens) continue;
+    more += fitting.context_tokens == shape.context_tokens
+                ? "; this machine's memory would hold " + streams_in_words(fitting)
+                : fmt::format(", or {} of {}", streams_in_words(fitting), fitting.context_tokens);
+  }
+  return line + more + ".";
+}
+
 void say_ready(LogFormat format, const Loaded& loaded, const ServedModel& model, const std::string& forms,
                const std::string& url) {
   std::string plan = loaded.model->plan().to_string();
   while (plan.ends_with('\n')) plan.pop_back();
   say(format, plan);
+  say(format, what_fits_in_words(loaded));
   say(format, forms);
   if (!loaded.checkpoint->has_mtp()) say(format, "No draft head in this checkpoint: served undrafted.");
   say(format, fmt::format("Serving {} at {} ({}, {} threads, context {} tokens)", model.name, url, model.arithmetic,

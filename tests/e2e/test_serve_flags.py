@@ -76,6 +76,29 @@ class ServeFlags(unittest.TestCase):
         self.assertEqual(process.wait(timeout=30), 0)
         process.stdout.close()
 
+    def test_what_fits_is_said_at_the_start_as_plan_says_it(self):
+        flags = ("--context", "512", "--parallel", "2")
+        plan = subprocess.run([PROGRAM, "plan", MODEL, *flags], capture_output=True, text=True, timeout=60)
+        self.assertEqual(plan.returncode, 0, plan.stderr)
+        table = {int(tokens): fits for tokens, fits in re.findall(r"^ +(\d+) +(none|\d+(?: or more)?)$", plan.stdout, re.M)}
+        self.assertEqual(set(table), {512, 4096})
+        process = subprocess.Popen([PROGRAM, "serve", MODEL, "--port", "0", "--unpriced", *flags], stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True)
+        said = []
+        for line in process.stdout:
+            said.append(line.rstrip("\n"))
+            if line.startswith("Ready"):
+                break
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=30), 0)
+        process.stdout.close()
+        self.assertIn("Fits: 2 streams of 512 tokens at once; this machine's memory would hold %s, or %s of 4096."
+                      % (table[512], table[4096]), said)
+        self.assertLess(len(said), 24)  # one short page
+        for line in plan.stdout.splitlines():
+            if line.endswith(("MiB", "mapped")) and "available" not in line:
+                self.assertIn(line, said)
+
     def test_keys_and_logs(self):
         with file_of("# keys\nsecret\n") as keys:
             server, url = served.start(PROGRAM, MODEL, "--context", "512", "--api-key-file", keys.name, "--log-format", "text")
