@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string_view>
 
 #include "cli/command.h"
@@ -60,8 +61,10 @@ int run_program(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return rondo::run_program(argc, argv);
-  } catch (const std::exception& error) {  // the machine failed: no memory, no thread
-    fmt::print(stderr, "rondo: {}\n", error.what());
-    return 1;
+  } catch (const std::bad_alloc&) {
+    std::fputs("rondo: the system gives no more memory\n", stderr);
+  } catch (const std::exception& error) {  // no thread, say
+    std::fprintf(stderr, "rondo: the system cannot give what is needed: %s\n", error.what());
   }
+  return 1;
 }

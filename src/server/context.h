@@ -3,7 +3,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <unordered_set>
 
@@ -13,18 +12,19 @@
 #include "server/metrics.h"
 #include "server/page.h"
 #include "server/server.h"
+#include "server/workers.h"
 
 namespace rondo {
 
 class Connection;
 
 struct ServerContext {
-  ServerContext(ServerOptions the_options, boost::asio::io_context& the_io, boost::asio::thread_pool& the_workers)
+  ServerContext(ServerOptions the_options, boost::asio::io_context& the_io, Workers& the_workers)
       : options(std::move(the_options)), io(the_io), workers(the_workers) {}
 
   ServerOptions options;
   boost::asio::io_context& io;
-  boost::asio::thread_pool& workers;
+  Workers& workers;
 
   // Set once, when the model is loaded; a request that needs them is refused before that.
   ServedModel model;

@@ -125,7 +125,7 @@ ReplyStamp fresh_stamp() {
 
 void start_preparing(Connection& connection, PrepareReply prepare, const std::shared_ptr<Preparation>& preparation) {
   const ServerContext& context = connection.context();
-  asio::post(context.workers, [preparation, prepare, &context, self = connection.shared_from_this()]() mutable {
+  asio::post(context.workers.queue(), [preparation, prepare, &context, self = connection.shared_from_this()]() mutable {
     ApiResult<PreparedReply> prepared = prepare_or_say_why(prepare, *preparation, context);
     asio::post(context.io, [preparation, prepared = std::move(prepared), self = std::move(self)]() mutable {
       preparation->prepared = std::move(prepared);

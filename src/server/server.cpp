@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "server/connection.h"
 #include "server/context.h"
+#include "server/workers.h"
 
 namespace rondo {
 
@@ -45,7 +46,7 @@ void note_exception(const std::exception_ptr& thrown) {
 
 struct Server::State {
   explicit State(ServerOptions options)
-      : context(std::move(options), io, workers), workers(static_cast<std::size_t>(context.options.num_workers)) {}
+      : context(std::move(options), io, workers), workers(context.options.num_workers) {}
 
   Result<void> listen();
   awaitable<void> accept_loop();
@@ -62,7 +63,7 @@ struct Server::State {
   // Connections unregister themselves when io goes, so what they share is declared first.
   ServerContext context;
   asio::io_context io{1};
-  asio::thread_pool workers;
+  Workers workers;
   tcp::acceptor acceptor{io};
   asio::steady_timer room_timer{io};  // the accept loop waits here while it must not accept
   asio::steady_timer drain_timer{io};
@@ -222,7 +223,7 @@ void Server::run(std::function<void()> stop_engine) {
   };
   state.context.on_connection_idle = [&state] { state.room_timer.cancel(); };
   asio::co_spawn(state.io, state.accept_loop(), [](const std::exception_ptr& thrown) { note_exception(thrown); });
-  state.io.run();
+  run_queue(state.io);
   state.context.on_connection_gone = [] {};
   state.workers.join();
 }
