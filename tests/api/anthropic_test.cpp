@@ -6,28 +6,15 @@
 
 #include "api/anthropic_reply.h"
 #include "api/anthropic_request.h"
+#include "tests/api/answers.h"
 #include "tests/api/fake_prompts.h"
-#include "text/utf8.h"
 
 namespace rondo {
 namespace {
 
 constexpr std::int32_t kThinkEnd = 9;
 
-ServedModel demo() {
-  ServedModel model;
-  model.name = "demo";
-  model.vocab_size = 256;
-  model.context_tokens = 100;
-  model.max_tokens = 40;
-  model.arithmetic = "fake";
-  model.defaults = {0.7F, 0.95F, 20, 0.0F, {7}};
-  model.think_end_id = kThinkEnd;
-  model.think_closing = {kThinkEnd};
-  model.reads_tools = true;
-  model.reads_enable_thinking = true;
-  return model;
-}
+ServedModel demo() { return served_thinker(kThinkEnd); }
 
 std::string body_with(const std::string& fields) {
   return R"({"max_tokens":20,"messages":[{"role":"user","content":"hi"}])" + (fields.empty() ? "" : "," + fields) + "}";
@@ -35,12 +22,7 @@ std::string body_with(const std::string& fields) {
 
 ApiResult<MessagesRequest> parse(const std::string& body) { return parse_messages(body, demo(), 4242); }
 
-MessagesRequest accepted(const std::string& body) {
-  ApiResult<MessagesRequest> request = parse(body);
-  if (request) return *std::move(request);
-  ADD_FAILURE() << body << " was refused: " << request.error().message;
-  return {};
-}
+MessagesRequest accepted(const std::string& body) { return taken(parse(body), body); }
 
 std::string with_messages(const std::string& messages) { return R"({"max_tokens":20,"messages":)" + messages + "}"; }
 
@@ -89,10 +71,6 @@ TEST(AnthropicMessages, ALastOneOfTheAssistantsBeginsTheReply) {
   }
 }
 
-struct RefusedCase {
-  std::string body;
-  std::string param;
-};
 const RefusedCase kRefusedCases[] = {
     {"{}", "max_tokens"},
     {R"({"max_tokens":5})", "messages"},
@@ -182,14 +160,7 @@ const RefusedCase kRefusedCases[] = {
 };
 
 TEST(ParseMessages, RefusesByNameWhatItCannotHonour) {
-  for (const RefusedCase& c : kRefusedCases) {
-    const ApiResult<MessagesRequest> request = parse(c.body);
-    ASSERT_FALSE(request.has_value()) << c.body;
-    EXPECT_EQ(request.error().param, c.param) << c.body << ": " << request.error().message;
-    EXPECT_EQ(http_status(request.error().code), c.param == "model" ? 404 : 400);
-    const std::string last_name = c.param.substr(c.param.rfind('.') + 1);
-    EXPECT_NE(request.error().message.find(last_name), std::string::npos) << request.error().message;
-  }
+  for (const RefusedCase& c : kRefusedCases) expect_refusal(refused(parse(c.given), c.given), c);
 }
 
 TEST(ParseMessages, AcceptsLabelsAndValuesThatAskForNothing) {
@@ -260,19 +231,14 @@ TEST(ParseMessages, NotesWhereTheClientMarkedWhatToCache) {
 const FakePrompts kPrompts;
 
 PreparedReply prepared(const std::string& fields) {
-  ApiResult<PreparedReply> reply = prepare_messages(body_with(fields), demo(), kPrompts, {4242, "id", 1000});
-  if (reply) return *std::move(reply);
-  ADD_FAILURE() << fields << " was refused: " << reply.error().message;
-  return {};
+  return taken(prepare_messages(body_with(fields), demo(), kPrompts, {4242, "id", 1000}), fields);
 }
 
 EndEvent end_of(FinishReason reason, std::string text = "", std::optional<std::string> stop = std::nullopt) {
-  EndEvent end;
-  end.reason = reason;
-  end.text = std::move(text);
-  end.token_sha = "sha";
-  end.usage = {
-      .prompt_tokens = 12, .completion_tokens = 3, .cached_tokens = 8, .rounds = 3, .drafted = 4, .accepted = 2};
+  EndEvent end = end_with(
+      reason,
+      {.prompt_tokens = 12, .completion_tokens = 3, .cached_tokens = 8, .rounds = 3, .drafted = 4, .accepted = 2},
+      std::move(text));
   end.stop_string = std::move(stop);
   return end;
 }
@@ -382,9 +348,7 @@ TEST(MessageReply, AStreamHasItsEventsInOrder) {
 json::Object joined(const std::string& bytes) {
   json::Object message;
   std::string text, field;
-  for (std::size_t pos = 0, end = 0; (end = bytes.find("\n\n", pos)) != std::string::npos; pos = end + 2) {
-    const std::string event = bytes.substr(pos, end - pos);
-    EXPECT_TRUE(is_utf8(event));
+  for (const std::string& event : events_in(bytes)) {
     const std::size_t data = event.find("\ndata: ");
     const json::Value document = *parse_json(event.substr(data + 7));
     const std::string type(document.at("type").as_string());

@@ -8,35 +8,21 @@
 #include "api/completions_request.h"
 #include "api/openai_reply.h"
 #include "api/tokenize.h"
+#include "tests/api/answers.h"
 #include "tests/api/fake_prompts.h"
-#include "text/utf8.h"
 
 namespace rondo {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-ServedModel demo() {
-  ServedModel model;
-  model.name = "demo";
-  model.vocab_size = 256;
-  model.context_tokens = 100;
-  model.max_tokens = 40;
-  model.arithmetic = "fake";
-  model.defaults = {0.7F, 0.95F, 20, 0.0F, {7}};
-  return model;
-}
-
 const FakePrompts kPrompts;
 
-ApiResult<CompletionsRequest> parse(const std::string& body) { return parse_completions(body, demo(), kPrompts, 4242); }
-
-CompletionsRequest accepted(const std::string& body) {
-  ApiResult<CompletionsRequest> request = parse(body);
-  if (request) return *std::move(request);
-  ADD_FAILURE() << body << " was refused: " << request.error().message;
-  return {};
+ApiResult<CompletionsRequest> parse(const std::string& body) {
+  return parse_completions(body, served_demo(), kPrompts, 4242);
 }
+
+CompletionsRequest accepted(const std::string& body) { return taken(parse(body), body); }
 
 std::string with(const std::string& fields) { return R"({"prompt":"ab",)" + fields + "}"; }
 
@@ -50,10 +36,6 @@ TEST(ParseCompletions, APromptHasFourForms) {
   EXPECT_EQ(accepted(R"({"prompt":["ab",[99]]})").prompts, (std::vector<Ids>{{97, 98}, {99}}));
 }
 
-struct RefusedCase {
-  std::string body;
-  std::string param;
-};
 const RefusedCase kRefusedCases[] = {
     {"{}", "prompt"},
     {R"({"prompt":null})", "prompt"},
@@ -96,13 +78,7 @@ const RefusedCase kRefusedCases[] = {
 };
 
 TEST(ParseCompletions, RefusesByNameWhatItCannotHonour) {
-  for (const RefusedCase& c : kRefusedCases) {
-    const ApiResult<CompletionsRequest> request = parse(c.body);
-    ASSERT_FALSE(request.has_value()) << c.body;
-    EXPECT_EQ(request.error().param, c.param) << c.body << ": " << request.error().message;
-    EXPECT_EQ(http_status(request.error().code), c.param == "model" ? 404 : 400);
-    EXPECT_NE(request.error().message.find(c.param), std::string::npos) << request.error().message;
-  }
+  for (const RefusedCase& c : kRefusedCases) expect_refusal(refused(parse(c.given), c.given), c);
 }
 
 TEST(ParseCompletions, AcceptsWhatAsksForNothing) {
@@ -133,10 +109,7 @@ TEST(ParseCompletions, ReadsWhatTheChatReads) {
 }
 
 PreparedReply prepared(const std::string& body) {
-  ApiResult<PreparedReply> reply = prepare_completions(body, demo(), kPrompts, {4242, "id", 1000});
-  if (reply) return *std::move(reply);
-  ADD_FAILURE() << body << " was refused: " << reply.error().message;
-  return {};
+  return taken(prepare_completions(body, served_demo(), kPrompts, {4242, "id", 1000}), body);
 }
 
 TEST(PrepareCompletions, AChoiceIsWhatItWouldBeAlone) {
@@ -158,7 +131,7 @@ TEST(PrepareCompletions, AChoiceIsWhatItWouldBeAlone) {
 TEST(PrepareCompletions, RefusesAnEmptyPromptAndOneThatCannotFit) {
   for (const std::string& body : {std::string(R"({"prompt":""})"), std::string(R"({"prompt":["a",""]})"),
                                   R"({"prompt":")" + std::string(100, 'x') + "\"}"}) {
-    const auto reply = prepare_completions(body, demo(), kPrompts, {});
+    const auto reply = prepare_completions(body, served_demo(), kPrompts, {});
     ASSERT_FALSE(reply.has_value());
     EXPECT_EQ(reply.error().param, "prompt");
   }
@@ -167,24 +140,12 @@ TEST(PrepareCompletions, RefusesAnEmptyPromptAndOneThatCannotFit) {
 // --- the way out ---
 
 EndEvent end_of(FinishReason reason, int tokens, std::string text = "") {
-  EndEvent end;
-  end.reason = reason;
-  end.text = std::move(text);
-  end.token_sha = "sha" + std::to_string(tokens);
-  end.usage = {
-      .prompt_tokens = 2, .completion_tokens = tokens, .cached_tokens = 1, .rounds = 3, .drafted = 4, .accepted = 2};
+  EndEvent end = end_with(
+      reason,
+      {.prompt_tokens = 2, .completion_tokens = tokens, .cached_tokens = 1, .rounds = 3, .drafted = 4, .accepted = 2},
+      std::move(text));
+  end.token_sha += std::to_string(tokens);
   return end;
-}
-
-RowLogprobs row(float chosen, std::vector<std::pair<std::int32_t, float>> top) {
-  RowLogprobs out;
-  out.chosen = chosen;
-  out.num_top = static_cast<int>(top.size());
-  for (std::size_t i = 0; i < top.size(); ++i) {
-    out.top_ids[i] = top[i].first;
-    out.top[i] = top[i].second;
-  }
-  return out;
 }
 
 void push(ReplyWriter& writer, int choice, std::string_view text, const Ids& ids, const std::vector<RowLogprobs>& rows,
@@ -230,22 +191,6 @@ TEST(CompletionsReply, LogprobsHaveAPlaceForEveryToken) {
       R"({"b":-1.5,"a":-4.5}],"text_offset":[0,1,1,2]})");
 }
 
-// The events of a stream, without "[DONE]".
-std::vector<json::Value> events_of(const std::string& bytes) {
-  std::vector<json::Value> events;
-  std::size_t pos = 0;
-  EXPECT_TRUE(bytes.ends_with(std::string(kDone)));
-  while (pos < bytes.size()) {
-    const std::size_t end = bytes.find("\n\n", pos);
-    const std::string event = bytes.substr(pos, end - pos);
-    EXPECT_TRUE(event.starts_with("data: "));
-    EXPECT_TRUE(is_utf8(event));
-    if (event != "data: [DONE]") events.push_back(*parse_json(event.substr(6)));
-    pos = end + 2;
-  }
-  return events;
-}
-
 TEST(CompletionsReply, StreamedPiecesJoinToTheWhole) {
   const std::string fields = R"("prompt":["ab",[99,200]],"echo":true,"seed":1)";
   const PreparedReply whole = prepared("{" + fields + "}");
@@ -262,7 +207,7 @@ TEST(CompletionsReply, StreamedPiecesJoinToTheWhole) {
   }
   const json::Value body = *parse_json(whole_bytes);
   std::string texts[2], reasons[2];
-  const std::vector<json::Value> events = events_of(bytes);
+  const std::vector<json::Value> events = documents_of(bytes);
   for (const json::Value& event : events) {
     EXPECT_EQ(event.at("object").as_string(), "text_completion");
     for (const json::Value& choice : event.at("choices").as_array()) {
@@ -300,7 +245,7 @@ TEST(CompletionsReply, StreamedLogprobsJoinToTheWhole) {
     push(*reply.writer, 0, "é", {0xA9}, {row(-2, {{97, -1}})}, bytes);
     bytes += reply.writer->finish(0, end_of(FinishReason::Stop, 2));
     if (!is_streamed) bytes = "data: " + bytes + "\n\n" + std::string(kDone);
-    for (const json::Value& event : events_of(bytes)) {
+    for (const json::Value& event : documents_of(bytes)) {
       const json::Value& logprobs = event.at("choices").as_array()[0].at("logprobs");
       if (logprobs.is_null()) continue;
       for (const json::Value& offset : logprobs.at("text_offset").as_array()) lists[is_streamed] += to_json(offset);
@@ -322,7 +267,7 @@ TEST(CompletionsReply, AFailedStreamEndsInWords) {
 // --- tokens ---
 
 std::string answered(PrepareReply prepare, const std::string& body) {
-  const ApiResult<PreparedReply> reply = prepare(body, demo(), kPrompts, {});
+  const ApiResult<PreparedReply> reply = prepare(body, served_demo(), kPrompts, {});
   return reply ? reply->body : "refused: " + reply.error().param;
 }
 

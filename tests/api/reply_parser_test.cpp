@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "tests/api/answers.h"
 
 namespace rondo {
 namespace {
@@ -28,8 +29,6 @@ std::shared_ptr<const std::vector<Tool>> tools() {
       {"now", {}}});
   return kTools;
 }
-
-enum class Begins { Plain, Thinking };
 
 // The parts in one line: "think[...]" "text[...]" "call 0 name" "args 0[...]" "end 0" "cut 0".
 std::string in_words(const ReplyParts& parts) {
@@ -68,12 +67,7 @@ ReplyParts parse_in_cuts(Begins begins, const std::string& reply, const std::vec
   ReplyParser parser({begins == Begins::Thinking, tools(), "call_"});
   ReplyParts all;
   const auto add = [&](const ReplyParts& parts) { all.insert(all.end(), parts.begin(), parts.end()); };
-  std::size_t begin = 0;
-  for (const std::size_t cut : cuts) {
-    add(parser.push(std::string_view(reply).substr(begin, cut - begin)));
-    begin = cut;
-  }
-  add(parser.push(std::string_view(reply).substr(begin)));
+  for (const std::string_view piece : pieces_of(reply, cuts)) add(parser.push(piece));
   add(parser.finish());
   return joined(all);
 }

@@ -3,14 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "tests/api/answers.h"
 
 namespace rondo {
 namespace {
 
 ServedModel model() {
-  ServedModel m;
-  m.name = "demo";
-  m.arithmetic = "fake";
+  ServedModel m = served_demo();
   m.context_tokens = 4096;
   m.drafts_priced = true;
   m.memory.lines = {{"weights", 1000, true},

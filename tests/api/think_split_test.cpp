@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/api/answers.h"
+
 namespace rondo {
 namespace {
-
-enum class Begins { Plain, Thinking };
 
 ThinkSplit::Pieces split_in_cuts(Begins begins, const std::string& reply, const std::vector<std::size_t>& cuts) {
   ThinkSplit split(begins == Begins::Thinking);
@@ -19,12 +19,7 @@ ThinkSplit::Pieces split_in_cuts(Begins begins, const std::string& reply, const 
     all.reasoning += pieces.reasoning;
     all.content += pieces.content;
   };
-  std::size_t begin = 0;
-  for (const std::size_t cut : cuts) {
-    add(split.push(std::string_view(reply).substr(begin, cut - begin)));
-    begin = cut;
-  }
-  add(split.push(std::string_view(reply).substr(begin)));
+  for (const std::string_view piece : pieces_of(reply, cuts)) add(split.push(piece));
   add(split.finish());
   return all;
 }
