@@ -25,9 +25,15 @@ def start(program, model, *flags):
     raise RuntimeError("the server ended before it was ready: " + log.read())
 
 
+def last_words(server):
+    """What it wrote to its log: a sanitizer's report, when one ended it."""
+    server.stderr.seek(0)
+    return server.stderr.read()[-8000:]
+
+
 def stop(server):
     server.send_signal(signal.SIGTERM)
-    assert server.wait(timeout=30) == 0
+    assert server.wait(timeout=30) == 0, last_words(server)
     server.stdout.close()
     server.stderr.close()
 

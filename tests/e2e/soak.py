@@ -4,6 +4,8 @@
 Each reply that comes to its end must be the one its request gets alone. At the end no stream runs, no request waits, no KV
 block is held, the first reply is repeated, and the server's memory has not grown since it was warm.
 
+Under a sanitizer fewer clients are enough: build-asan/rondo or build-tsan/rondo, --clients 40 --seconds 60 --any-memory.
+
 Usage: soak.py PROGRAM MODEL [--clients 200] [--seconds 180] [--any-memory]
 """
 import argparse
@@ -150,15 +152,7 @@ def storm_over(url, alone, clients, seconds, seed):
     return storm
 
 
-def main():
-    args = argparse.ArgumentParser()
-    args.add_argument("program")
-    args.add_argument("model")
-    args.add_argument("--clients", type=int, default=200)
-    args.add_argument("--seconds", type=float, default=180)
-    args.add_argument("--any-memory", action="store_true", help="a sanitizer keeps what is freed: do not judge memory")
-    args = args.parse_args()
-    server, url = served.start(args.program, args.model, "--context", "512")
+def soak(args, server, url):
     alone = [(path, body, ask(url, path, body)["rondo"]["token_sha"]) for path, body in variants()]
     first = ask(url, *variants()[0])["choices"]
     warm = storm_over(url, alone, args.clients, args.seconds / 3, 1)
@@ -181,6 +175,23 @@ def main():
     for line in sorted(set(wrong))[:20]:
         print("WRONG:", line)
     sys.exit(1 if wrong or counts["whole"] == 0 or counts["left"] == 0 else 0)
+
+
+def main():
+    args = argparse.ArgumentParser()
+    args.add_argument("program")
+    args.add_argument("model")
+    args.add_argument("--clients", type=int, default=200)
+    args.add_argument("--seconds", type=float, default=180)
+    args.add_argument("--any-memory", action="store_true", help="a sanitizer keeps what is freed: do not judge memory")
+    args = args.parse_args()
+    server, url = served.start(args.program, args.model, "--context", "512")
+    try:
+        soak(args, server, url)
+    except Exception:
+        if server.poll() is not None:
+            print("the server ended:", served.last_words(server))
+        raise
 
 
 if __name__ == "__main__":
