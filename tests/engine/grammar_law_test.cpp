@@ -18,7 +18,7 @@ using grammar::Calls;
 using grammar::Source;
 
 #ifdef RONDO_SANITIZED
-constexpr int kSchedules = 2;
+constexpr int kSchedules = 4;
 const std::vector<int> kDepths = {1, 4, 8};
 #else
 constexpr int kSchedules = 24;
@@ -152,7 +152,6 @@ class FormLawsOn : public RealModelTest {
            tally_.drafted);
     EXPECT_GT(tally_.accepted, least);
     EXPECT_GT(tally_.drafted - tally_.accepted, least);
-    EXPECT_GT(tally_.whole, 0);
   }
 
   const std::vector<Form> forms_ = forms();
@@ -195,6 +194,7 @@ TEST_P(FormLawsOn, AFormedReplyIsTheUndraftedOneAtEveryDepth) {
       EXPECT_GT(accepted, 0) << forms_[form].name;
     }
   }
+  EXPECT_GT(tally_.whole, 0);
   EXPECT_GT(forms_kept, 5U);  // random weights do not agree on every form
   expect_drafts_kept_and_refused(40);
 }
