@@ -5,7 +5,6 @@
 #include "device/cuda/check.h"
 #include "device/cuda/queue.h"
 #include "device/stream.h"
-#include "tensor/weight.h"
 
 namespace rondo::cuda {
 
@@ -17,12 +16,6 @@ __device__ inline void wait_for_before() { asm volatile("griddepcontrol.wait;" :
 __device__ inline void after_all_before() {
   let_next_in();
   wait_for_before();
-}
-
-// A weight as the kernels read it: bf16, one row after the other. load_model lets no other format through to a GPU.
-inline const std::uint16_t* bf16_of(const Weight& weight) {
-  CHECK(weight.view.format == WeightFormat::Bf16 && weight.view.row_bytes == 2 * weight.view.columns);
-  return reinterpret_cast<const std::uint16_t*>(weight.view.codes);
 }
 
 struct LaunchShape {

@@ -1,5 +1,8 @@
 // The CUDA code of ops/linear/linear.h: inputs are rounded to bf16, products summed in f32 by the tensor cores.
 //
+// A weight is a bfloat16: its own, or what ops/weight/bf16_lanes.h makes of its code and scales. The sum of those is what
+// the same weights stored as bf16 give, bit for bit; a tensor_scale multiplies it once it is whole.
+//
 // Order of a sum: the weight's columns are cut into equal runs, as many as its shape asks for, each summed in ascending
 // steps of 16 columns by one warp; the runs' sums are added up in ascending order. Whatever else shares the launch.
 #pragma once
@@ -10,13 +13,14 @@ namespace rondo::cuda {
 
 void linear(Stream& s, std::span<const LinearPart> parts);
 
-// Rows grouped by expert (ops/moe/moe_cuda.h). Expert e's weight begins at weight + e * stride elements; it reads the
+// Rows grouped by expert (ops/moe/moe_cuda.h). Expert e's codes begin e * codes_stride bytes behind the first's, its
+// scales and biases e * scales_stride; its tensor scale is tensor_scales[e] (null: all have the first's). It reads the
 // rows in_rows[begin[e] ..  begin[e + 1]) of x (null: those very numbers) and writes the rows begin[e] .. of out.
 // `active` names the experts that have rows, num_active how many: [1], on the device. At most max_active of them.
 struct ExpertLinear {
-  const std::uint16_t* weight;
-  std::int64_t stride;
-  std::int64_t n, k;
+  CodedView weight;  // the first expert's, [n, k]
+  std::int64_t codes_stride, scales_stride;
+  const float* tensor_scales;  // [experts], on the device
   const float* x;
   const std::int32_t* in_rows;
   float* out;

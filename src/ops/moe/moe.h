@@ -31,6 +31,9 @@ struct MoeWeights {
   Weight shared_gate;  // [1, hidden]
   int experts_per_token;
   bool normalise_topk;
+  // f32 [3, experts], of gate, up and down, where a GPU's code reads it; none where all experts have their first one's.
+  // A CPU reads each weight's own.
+  Tensor tensor_scales = {};
 };
 void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratch, Tensor out);
 

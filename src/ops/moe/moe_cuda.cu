@@ -140,12 +140,31 @@ __global__ void combine(const float* expert_out, const std::int32_t* place, cons
   out[row * hidden + d] = sum + sigmoid(shared_gate[row]) * shared_out[row * hidden + d];
 }
 
-std::int64_t stride_of(const MoeWeights& w, Weight GatedMlpWeights::*part) {
-  const auto address = [&](std::size_t e) { return bf16_of(w.experts[e].*part); };
-  if (w.experts.size() == 1) return 0;
-  const std::int64_t stride = address(1) - address(0);
-  CHECK(address(w.experts.size() - 1) == address(0) + stride * static_cast<std::int64_t>(w.experts.size() - 1));
+// Bytes between what neighbouring experts have there.
+template <class Address>
+std::int64_t stride_of(std::span<const GatedMlpWeights> experts, Address address) {
+  if (experts.size() == 1) return 0;
+  const std::int64_t stride = address(experts[1]) - address(experts[0]);
+  CHECK(address(experts.back()) == address(experts[0]) + stride * static_cast<std::int64_t>(experts.size() - 1));
   return stride;
+}
+
+// part: number of it among gate, up and down, whose tensor scales are a row each.
+ExpertLinear expert_weights(const MoeWeights& w, Weight GatedMlpWeights::*which, int part) {
+  const CodedView& first = (w.experts[0].*which).view;
+  ExpertLinear out{};
+  out.weight = first;
+  out.codes_stride = stride_of(w.experts, [&](const GatedMlpWeights& e) { return (e.*which).view.codes; });
+  for (const auto grid : {&CodedView::scales, &CodedView::biases}) {
+    if (first.*grid == nullptr) continue;
+    const std::int64_t stride = stride_of(w.experts, [&](const GatedMlpWeights& e) { return (e.*which).view.*grid; });
+    CHECK(grid == &CodedView::scales || stride == out.scales_stride);
+    out.scales_stride = stride;
+  }
+  if (w.tensor_scales.data != nullptr) {
+    out.tensor_scales = w.tensor_scales.f32() + part * static_cast<std::int64_t>(w.experts.size());
+  }
+  return out;
 }
 
 }  // namespace
@@ -200,27 +219,24 @@ void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratc
   launch(s, "group_rows", {1, kGroupThreads, static_cast<int>(rows * k) * static_cast<int>(sizeof(std::uint16_t))},
          group_rows, chosen.i32(), static_cast<int>(rows * k), static_cast<int>(k), static_cast<int>(experts), grouped);
 
-  const auto expert_part = [&](Weight GatedMlpWeights::*which, const float* in, const std::int32_t* in_rows,
+  const auto expert_part = [&](Weight GatedMlpWeights::*which, int number, const float* in, const std::int32_t* in_rows,
                                Tensor to) {
-    const Weight& weights = w.experts[0].*which;
-    return ExpertLinear{.weight = bf16_of(weights),
-                        .stride = stride_of(w, which),
-                        .n = weights.shape[0],
-                        .k = weights.shape[1],
-                        .x = in,
-                        .in_rows = in_rows,
-                        .out = to.f32(),
-                        .begin = begin.i32(),
-                        .active = active.i32(),
-                        .num_active = num_active.i32()};
+    ExpertLinear experts_part = expert_weights(w, which, number);
+    experts_part.x = in;
+    experts_part.in_rows = in_rows;
+    experts_part.out = to.f32();
+    experts_part.begin = begin.i32();
+    experts_part.active = active.i32();
+    experts_part.num_active = num_active.i32();
+    return experts_part;
   };
   const int most_active = static_cast<int>(std::min(experts, rows * k));
-  const ExpertLinear wide[] = {expert_part(&GatedMlpWeights::gate, x.f32(), gathered.i32(), gate),
-                               expert_part(&GatedMlpWeights::up, x.f32(), gathered.i32(), up)};
+  const ExpertLinear wide[] = {expert_part(&GatedMlpWeights::gate, 0, x.f32(), gathered.i32(), gate),
+                               expert_part(&GatedMlpWeights::up, 1, x.f32(), gathered.i32(), up)};
   const LinearPart shared_wide[] = {part(w.shared.gate, x, shared_act), part(w.shared.up, x, shared_up)};
   expert_linear(s, wide, shared_wide, most_active, x.rows());
   rondo::silu_product(s, gates, ups, gates);
-  const ExpertLinear down[] = {expert_part(&GatedMlpWeights::down, gate.f32(), nullptr, expert_out)};
+  const ExpertLinear down[] = {expert_part(&GatedMlpWeights::down, 2, gate.f32(), nullptr, expert_out)};
   const LinearPart shared_down[] = {part(w.shared.down, shared_act, shared_out)};
   expert_linear(s, down, shared_down, most_active, x.rows());
 

@@ -4,6 +4,7 @@
 #include "ops/common/launch.cuh"
 #include "ops/common/warp.cuh"
 #include "ops/pointwise/pointwise_cuda.h"
+#include "ops/weight/bf16_lanes.h"
 
 namespace rondo::cuda {
 
@@ -42,11 +43,11 @@ __global__ void copy_each(__grid_constant__ const Copies copies, std::int64_t wi
 }  // namespace
 
 void embed(Stream& s, const Weight& embedding, const std::int32_t* ids, int copies, Tensor out) {
-  const auto* table = bf16_of(embedding);
+  const CodedView table = embedding.view;
   float* to = out.f32();
   const std::int64_t width = embedding.shape[1], all = out.width();
   over(s, out.rows() * all, "embed",
-       [=] __device__(std::int64_t i) { to[i] = from_bf16(table[ids[i / all] * width + i % width]); });
+       [=] __device__(std::int64_t i) { to[i] = bf16_lanes::value_at(table, ids[i / all], i % width); });
 }
 
 void add(Stream& s, Tensor a, Tensor out) {

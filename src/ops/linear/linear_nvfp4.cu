@@ -1,0 +1,8 @@
+// The matrix products of weights in NVFP4.
+#include "ops/linear/multiply.cuh"
+
+namespace rondo::cuda::product {
+
+RONDO_CODED_PRODUCTS(Code::Nvfp4)
+
+}  // namespace rondo::cuda::product

@@ -1,0 +1,398 @@
+// out[m, n] = sum_k weight[n, k] x[m, k] on the tensor cores: the weight's rows are the rows of mma.m16n8k16, eight
+// inputs its columns. A lane has columns k = 8 t .. 8 t + 7 of a weight row (weight_readers.cuh) and hands them to two
+// mma as if they were the columns those ask of it; the inputs are handed over the same way, so the sum is the same. A
+// launch of any number of rows runs the same instructions for a row, eight columns or sixty-four beside it.
+//
+// The kernels, over a reader of the weights; instantiated by linear_cuda.cu and, for the quantised formats, by
+// linear_fp8.cu, linear_nvfp4.cu and linear_affine.cu.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#include <algorithm>
+
+#include "ops/common/launch.cuh"
+#include "ops/linear/weight_readers.cuh"
+
+namespace rondo::cuda::product {
+
+constexpr int kWarps = 4, kThreads = kWarps * kWarp;
+constexpr int kTile = 16 * kWarps;  // weight rows a block
+constexpr int kMaxParts = 8;
+constexpr int kOutPad = 4;
+
+struct Part {
+  PartWeight weight;
+  const float* x;
+  const std::int32_t* in_rows;
+  float* out;
+  const std::int32_t* begin;  // experts; else null
+  int n, k, rows, first_tile;
+};
+
+struct Args {
+  Part parts[kMaxParts];
+  int num_parts;
+  const std::int32_t* active;  // experts; else null
+  const std::int32_t* num_active;
+};
+
+__device__ inline void mma(float* sum, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// Columns of x that a block keeps at hand, as bf16. Rows lie 64 bytes off a multiple of 128, so that a quarter warp's
+// reads fall into different banks.
+template <int Tiles>
+constexpr int kStage = Tiles == 1 ? 1024 : 512;
+template <int Tiles>
+constexpr int kRowWords = (kStage<Tiles> * 2 + 64) / 4;
+template <int Tiles>
+constexpr int kInputBytes = std::max(8 * Tiles * kRowWords<Tiles> * 4, 8 * Tiles * (kTile + kOutPad) * 4);
+template <class Reader, int Tiles>
+constexpr int kSharedBytes = kInputBytes<Tiles> + kWarps* Reader::kRingBytes;
+
+// x[m0 .. m0 + staged_rows, k0 .. k0 + kStage) to shared memory; zeros where there is none.
+template <int Tiles, bool Vectors>
+__device__ void stage_inputs(const Part& part, const float* x_rows, const std::int32_t* in_rows, int m0, int rows,
+                             int staged_rows, int k0, int k_end, unsigned* to) {
+  const int width = min(kStage<Tiles>, (k_end - k0 + kRound - 1) / kRound * kRound);
+  for (int i = threadIdx.x; i < staged_rows * (width / 4); i += kThreads) {
+    const int m = i / (width / 4), at = i % (width / 4) * 4, k = k0 + at;
+    float v[4] = {0, 0, 0, 0};
+    if (m0 + m < rows) {
+      const std::int64_t from = in_rows != nullptr ? in_rows[m0 + m] : m0 + m;
+      const float* row = x_rows + from * part.k;
+      if (Vectors && k < k_end) {
+        const float4 four = *reinterpret_cast<const float4*>(row + k);
+        v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w;
+      } else {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) v[j] = k + j < k_end ? row[k + j] : 0.0F;
+      }
+    }
+    unsigned* word = to + m * kRowWords<Tiles> + at / 2;
+    word[0] = to_bf16_pair(v[0], v[1]);
+    word[1] = to_bf16_pair(v[2], v[3]);
+  }
+}
+
+// The reader has the weights from k0 on; afterwards those behind the stage.
+template <class Reader, int Tiles>
+__device__ void stream_weights(Reader& reader, int k0, int k_end, int lane, const unsigned* inputs,
+                               float (&sums)[Tiles][4]) {
+  const int g = lane / 4, t = lane % 4;
+  const int stop = min(k0 + kStage<Tiles>, k_end);
+  for (int k = k0; k < stop; k += kRound) {
+    if constexpr (Reader::kIsCoded) reader.arrive(k);
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      uint4 w[2];
+      reader.take(u, k + u * kStep, w);
+#pragma unroll
+      for (int tile = 0; tile < Tiles; ++tile) {
+        const uint4 x = *reinterpret_cast<const uint4*>(inputs + (tile * 8 + g) * kRowWords<Tiles> +
+                                                        (k - k0 + u * kStep + 8 * t) / 2);
+        mma(sums[tile], w[0].x, w[1].x, w[0].y, w[1].y, x.x, x.y);
+        mma(sums[tile], w[0].z, w[1].z, w[0].w, w[1].w, x.z, x.w);
+      }
+      reader.next(u, k + u * kStep);
+    }
+  }
+}
+
+// A cluster's blocks have a run of columns each; then each adds up its share of the outputs over all of them, in order.
+// Vectors: rows of x are 16-byte aligned. HasFactor: sums are multiplied by the weight's tensor scale.
+template <class Reader, int Tiles, bool Vectors, bool HasFactor>
+__global__ void __launch_bounds__(kThreads, Reader::kBlocks) multiply(__grid_constant__ const Args args) {
+  let_next_in();
+  namespace cg = cooperative_groups;
+  extern __shared__ __align__(16) unsigned shared[];
+  const cg::cluster_group cluster = cg::this_cluster();
+  const int splits = static_cast<int>(cluster.num_blocks()), rank = static_cast<int>(cluster.block_rank());
+  const int tile = static_cast<int>(blockIdx.x) / splits;
+  int p = 0;
+  while (p + 1 < args.num_parts && tile >= args.parts[p + 1].first_tile) ++p;
+  const Part& part = args.parts[p];
+  const std::int32_t* in_rows = part.in_rows;
+  const float* x = part.x;
+  float* out = part.out;
+  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, g = lane / 4, t = lane % 4;
+  const int n0 = (tile - part.first_tile) * kTile;
+  const int run = ((part.k + splits - 1) / splits + kStep - 1) / kStep * kStep;
+  const int k_begin = min(rank * run, part.k), k_end = min(k_begin + run, part.k);
+  int rows = part.rows, m_begin = static_cast<int>(blockIdx.y) * 8 * Tiles, m_end = min(rows, m_begin + 8 * Tiles);
+  int expert = 0;
+  Reader reader(reinterpret_cast<std::byte*>(shared) + kInputBytes<Tiles> + warp * Reader::kRingBytes, lane);
+  // Weights depend on nothing: an ordinary part's are under way before what it multiplies them with is there.
+  if (part.begin == nullptr) {
+    reader.aim(part.weight, 0, n0 + warp * 16, part.n);
+    // A launch is as high as its experts need; a block past this part's rows has nothing to read.
+    if (!Reader::kIsCoded || m_begin < m_end) reader.start(k_begin, k_end);
+  }
+  wait_for_before();
+  if (part.begin != nullptr) {
+    if (static_cast<int>(blockIdx.y) >= *args.num_active) return;
+    expert = args.active[blockIdx.y];
+    const std::int32_t first = part.begin[expert];
+    rows = part.begin[expert + 1] - first;
+    m_begin = 0, m_end = rows;
+    reader.aim(part.weight, expert, n0 + warp * 16, part.n);
+    out += static_cast<std::int64_t>(first) * part.n;
+    if (in_rows != nullptr) {
+      in_rows += first;
+    } else {
+      x += static_cast<std::int64_t>(first) * part.k;
+    }
+  }
+  float factor = 1;
+  if constexpr (HasFactor) factor = Reader::kFactor * tensor_scale_of(part.weight, expert);
+
+  for (int m0 = m_begin; m0 < m_end; m0 += 8 * Tiles) {
+    float sums[Tiles][4] = {};
+    if (part.begin != nullptr) reader.start(k_begin, k_end);
+    // What stands in a column of an instruction past the rows there are reaches no other column's sum.
+    const int staged_rows = Reader::kIsCoded ? min(8 * Tiles, m_end - m0) : 8 * Tiles;
+    for (int k0 = k_begin; k0 < k_end; k0 += kStage<Tiles>) {
+      __syncthreads();  // the last stage's inputs are read
+      stage_inputs<Tiles, Vectors>(part, x, in_rows, m0, rows, staged_rows, k0, k_end, shared);
+      __syncthreads();
+      stream_weights<Reader, Tiles>(reader, k0, k_end, lane, shared, sums);
+    }
+    __syncthreads();
+    auto* partial = reinterpret_cast<float*>(shared);  // [8 Tiles, kTile + pad]
+#pragma unroll
+    for (int i = 0; i < Tiles; ++i) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const int m = i * 8 + 2 * t + c % 2, n = warp * 16 + g + c / 2 * 8;
+        partial[m * (kTile + kOutPad) + n] = sums[i][c];
+      }
+    }
+    if (splits > 1) {
+      cluster.sync();
+    } else {
+      __syncthreads();
+    }
+    const int columns = min(kTile, part.n - n0), live = min(8 * Tiles, m_end - m0) * kTile;
+    for (int i = rank * kThreads + threadIdx.x; i < live; i += splits * kThreads) {
+      const int m = i / kTile, n = i % kTile;
+      if (n >= columns) continue;
+      float total = 0;
+      for (int r = 0; r < splits; ++r) {
+        const float* from = splits > 1 ? cluster.map_shared_rank(partial, r) : partial;
+        const float each = from[m * (kTile + kOutPad) + n];
+        total = r == 0 ? each : total + each;
+      }
+      if constexpr (HasFactor) total *= factor;
+      out[static_cast<std::int64_t>(m0 + m) * part.n + n0 + n] = total;
+    }
+    if (splits > 1) cluster.sync();  // nobody leaves, or stages anew, while others read
+  }
+}
+
+// The same sums for more rows: a warp has 32 weight rows, so that inputs read from shared memory serve twice as many,
+// and the inputs come as bf16 already, some stages ahead, by asynchronous copies.
+constexpr int kWideTile = 32 * kWarps;
+constexpr int kWideAhead = 2;                             // steps of plain weights under way
+constexpr int kWideStage = kRound, kWideStages = 3;       // columns of a stage
+constexpr int kWideRowWords = (kWideStage * 2 + 64) / 4;  // as kRowWords
+template <int Tiles>
+constexpr int kWideInputBytes = std::max(kWideStages * 8 * Tiles * kWideRowWords * 4,
+                                         8 * Tiles * (kWideTile + kOutPad) * 4);
+template <class Reader, int Tiles>
+constexpr int kWideBytes = kWideInputBytes<Tiles> + kWarps* Reader::kRingBytes;
+// Blocks a multiprocessor. Codes take shared memory, and from 32 rows on little else is left of it.
+template <class Reader, int Tiles>
+constexpr int kWideBlocks = Reader::kIsCoded ? (Tiles == 2 ? 3 : 2) : (Tiles == 8 ? 3 : 4);
+
+struct WidePart {
+  PartWeight weight;
+  const std::uint16_t* x;  // [rows, k]
+  float* out;
+  int n, k, rows, first_tile;
+};
+struct WideArgs {
+  WidePart parts[kMaxParts];
+  int num_parts;
+};
+
+__device__ inline void copy_16(unsigned* to, const void* from, bool live) {
+  const auto shared_at = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_at), "l"(from), "r"(live ? 16 : 0));
+}
+
+// Columns k0 .. k0 + kWideStage of the inputs; zeros past the rows and the columns there are.
+template <int Tiles>
+__device__ void stage_wide(const WidePart& part, int m0, int k0, int k_end, unsigned* to) {
+  constexpr int kPieces = kWideStage / 8;
+#pragma unroll
+  for (int i = threadIdx.x; i < 8 * Tiles * kPieces; i += kThreads) {
+    const int m = i / kPieces, k = k0 + i % kPieces * 8;
+    const bool live = m0 + m < part.rows && k < k_end;
+    copy_16(to + m * kWideRowWords + i % kPieces * 4,
+            live ? part.x + static_cast<std::int64_t>(m0 + m) * part.k + k : part.x, live);
+  }
+}
+
+template <class Reader, int Tiles, bool HasFactor>
+__global__ void __launch_bounds__(kThreads, kWideBlocks<Reader, Tiles>)
+    multiply_wide(__grid_constant__ const WideArgs args) {
+  let_next_in();
+  namespace cg = cooperative_groups;
+  extern __shared__ __align__(16) unsigned shared[];
+  const cg::cluster_group cluster = cg::this_cluster();
+  const int splits = static_cast<int>(cluster.num_blocks()), rank = static_cast<int>(cluster.block_rank());
+  const int tile = static_cast<int>(blockIdx.x) / splits;
+  int p = 0;
+  while (p + 1 < args.num_parts && tile >= args.parts[p + 1].first_tile) ++p;
+  const WidePart& part = args.parts[p];
+  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, g = lane / 4, t = lane % 4;
+  const int n0 = (tile - part.first_tile) * kWideTile, m0 = static_cast<int>(blockIdx.y) * 8 * Tiles;
+  const int run = ((part.k + splits - 1) / splits + kStep - 1) / kStep * kStep;
+  const int k_begin = min(rank * run, part.k), k_end = min(k_begin + run, part.k);
+  const int stages = (k_end - k_begin + kWideStage - 1) / kWideStage;
+
+  Reader reader(reinterpret_cast<std::byte*>(shared) + kWideInputBytes<Tiles> + warp * Reader::kRingBytes, lane);
+  reader.aim(part.weight, 0, n0 + warp * 32, part.n);
+  // Weights depend on nothing. Codes come in the groups of the inputs' stages, the first ones all in the first.
+  if constexpr (Reader::kIsCoded) {
+    reader.begin(k_begin, k_end);
+#pragma unroll
+    for (int i = 0; i < kWideStages - 1; ++i) reader.copy(k_begin + i * kWideStage);
+  } else {
+    reader.start(k_begin, k_end);
+  }
+  wait_for_before();
+  constexpr int kStageWords = 8 * Tiles * kWideRowWords;
+#pragma unroll
+  for (int i = 0; i < kWideStages - 1; ++i) {
+    stage_wide<Tiles>(part, m0, k_begin + i * kWideStage, k_end, shared + i * kStageWords);
+    commit_copies();
+  }
+  float sums[2][Tiles][4] = {};
+  for (int stage = 0; stage < stages; ++stage) {
+    wait_for_copies<kWideStages - 2>();
+    __syncthreads();  // this stage has arrived for all, and all have read the one before it
+    const int k0 = k_begin + stage * kWideStage;
+    stage_wide<Tiles>(part, m0, k0 + (kWideStages - 1) * kWideStage, k_end,
+                      shared + (stage + kWideStages - 1) % kWideStages * kStageWords);
+    if constexpr (Reader::kIsCoded) reader.copy(k0 + (kWideStages - 1) * kWideStage);
+    commit_copies();
+    if constexpr (Reader::kIsCoded) reader.open(k0);
+    const unsigned* inputs = shared + stage % kWideStages * kStageWords + g * kWideRowWords + 4 * t;
+#pragma unroll
+    for (int u = 0; u < kWideStage / kStep; ++u) {
+      uint4 w[4];
+      reader.take(u, k0 + u * kStep, w);
+#pragma unroll
+      for (int i = 0; i < Tiles; ++i) {
+        const uint4 x = *reinterpret_cast<const uint4*>(inputs + i * 8 * kWideRowWords + u * kStep / 2);
+        mma(sums[0][i], w[0].x, w[1].x, w[0].y, w[1].y, x.x, x.y);
+        mma(sums[0][i], w[0].z, w[1].z, w[0].w, w[1].w, x.z, x.w);
+        mma(sums[1][i], w[2].x, w[3].x, w[2].y, w[3].y, x.x, x.y);
+        mma(sums[1][i], w[2].z, w[3].z, w[2].w, w[3].w, x.z, x.w);
+      }
+      reader.next(u, k0 + u * kStep);
+    }
+  }
+  wait_for_copies<0>();
+  __syncthreads();
+  float factor = 1;
+  if constexpr (HasFactor) factor = Reader::kFactor * tensor_scale_of(part.weight, 0);
+  auto* partial = reinterpret_cast<float*>(shared);  // [8 Tiles, kWideTile + pad]
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int i = 0; i < Tiles; ++i) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const int m = i * 8 + 2 * t + c % 2, n = warp * 32 + half * 16 + g + c / 2 * 8;
+        partial[m * (kWideTile + kOutPad) + n] = sums[half][i][c];
+      }
+    }
+  }
+  if (splits > 1) {
+    cluster.sync();
+  } else {
+    __syncthreads();
+  }
+  const int columns = min(kWideTile, part.n - n0), live = min(8 * Tiles, part.rows - m0) * kWideTile;
+  for (int i = rank * kThreads + threadIdx.x; i < live; i += splits * kThreads) {
+    const int m = i / kWideTile, n = i % kWideTile;
+    if (n >= columns) continue;
+    float total = 0;
+    for (int r = 0; r < splits; ++r) {
+      const float* from = splits > 1 ? cluster.map_shared_rank(partial, r) : partial;
+      const float each = from[m * (kWideTile + kOutPad) + n];
+      total = r == 0 ? each : total + each;
+    }
+    if constexpr (HasFactor) total *= factor;
+    part.out[static_cast<std::int64_t>(m0 + m) * part.n + n0 + n] = total;
+  }
+  if (splits > 1) cluster.sync();  // nobody leaves while others read
+}
+
+// A launch in clusters of `splits` blocks.
+template <auto Kernel, int SharedBytes, class Arguments>
+void launch_clusters(Stream& s, const Arguments& args, int tiles, int splits, int height) {
+  static const bool allowed = [] {
+    RONDO_CUDA_CALL(cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes));
+    return true;
+  }();
+  static_cast<void>(allowed);
+  launch(s, "linear",
+         {dim3(static_cast<unsigned>(tiles * splits), static_cast<unsigned>(height)), kThreads, SharedBytes, splits},
+         Kernel, args);
+}
+
+struct Launch {
+  int tiles, splits;
+  int rows;     // of the widest part (or expert), which says how many columns an instruction's block needs
+  int experts;  // blocks along y, where there are experts; else 0
+};
+
+template <class Reader, int Tiles, bool Vectors, bool HasFactor>
+void launch_narrow(Stream& s, const Args& args, const Launch& l) {
+  constexpr int kColumns = 8 * Tiles;
+  launch_clusters<multiply<Reader, Tiles, Vectors, HasFactor>, kSharedBytes<Reader, Tiles>>(
+      s, args, l.tiles, l.splits, l.experts > 0 ? l.experts : (l.rows + kColumns - 1) / kColumns);
+}
+template <class Reader, bool HasFactor>
+void launch_by_rows(Stream& s, const Args& args, const Launch& l) {
+  if (l.rows <= 8) return launch_narrow<Reader, 1, true, HasFactor>(s, args, l);
+  launch_narrow<Reader, 2, true, HasFactor>(s, args, l);
+}
+
+template <class Reader, bool HasFactor>
+void launch_wide_by_rows(Stream& s, const WideArgs& args, const Launch& l) {
+  const auto run = [&]<int Tiles>(std::integral_constant<int, Tiles>) {
+    launch_clusters<multiply_wide<Reader, Tiles, HasFactor>, kWideBytes<Reader, Tiles>>(s, args, l.tiles, l.splits, 1);
+  };
+  if (l.rows <= 16) return run(std::integral_constant<int, 2>());
+  if (l.rows <= 32) return run(std::integral_constant<int, 4>());
+  run(std::integral_constant<int, 8>());
+}
+
+// The quantised formats', each compiled in a file of its own.
+template <Code C>
+void launch_coded(Stream& s, const Args& args, const Launch& l);
+template <Code C>
+void launch_coded_wide(Stream& s, const WideArgs& args, const Launch& l);
+
+// What such a file consists of.
+#define RONDO_CODED_PRODUCTS(code)                                                    \
+  template <>                                                                         \
+  void launch_coded<code>(Stream & s, const Args& args, const Launch& l) {            \
+    launch_by_rows<CodedReader<code, 2, kBits<code> == 8 ? 3 : 4>, true>(s, args, l); \
+  }                                                                                   \
+  template <>                                                                         \
+  void launch_coded_wide<code>(Stream & s, const WideArgs& args, const Launch& l) {   \
+    launch_wide_by_rows<CodedReader<code, 4, kWideStages>, true>(s, args, l);         \
+  }
+
+}  // namespace rondo::cuda::product
