@@ -1,16 +1,18 @@
 // Forward times of a published shape with made-up weights, by rows and at two context lengths, against the floor: the
 // larger of the weight bytes that so many rows touch over the memory's rate and their operations over the matrix rate.
 //
-//   forward_time SHAPE [LAYERS [STREAMS [CONTEXT]]]     (LAYERS 0 = all; a GPU where there is one)
+//   forward_time [--format bf16|nvfp4|fp8|affine4] SHAPE [LAYERS [STREAMS [CONTEXT]]]
+//                                                       (LAYERS 0 = all; a GPU where there is one)
 #include <fmt/format.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "base/random.h"
 #include "ckpt/checkpoint.h"
-#include "model/model.h"
+#include "model/network_model.h"
 
 namespace rondo {
 namespace {
@@ -18,30 +20,58 @@ namespace {
 // Measured on an H200: docs/performance.md.
 constexpr double kBytesPerSecond = 4.49e12, kOperationsPerSecond = 815e12;
 
-// Bytes of weights that `rows` rows touch when each chooses its experts evenly at random, and what one row computes
-// with.
+// Bytes of weights that `rows` rows touch when each chooses its experts evenly at random, and the weights that one row
+// computes with.
 struct Work {
-  double row_bytes, expert_bytes, experts, chosen;
+  double row_bytes, row_weights, expert_bytes, experts, chosen;
   double bytes(int rows) const {
     if (experts == 0) return row_bytes;
     const double touched = experts * (1 - std::pow(1 - chosen / experts, rows));
     return row_bytes - expert_bytes * chosen + expert_bytes * touched;
   }
   double floor_ms(int rows) const {
-    return 1e3 * std::max(bytes(rows) / kBytesPerSecond,
-                          row_bytes * rows / kOperationsPerSecond);  // bf16: 2 bytes, 2 operations
+    return 1e3 * std::max(bytes(rows) / kBytesPerSecond, 2 * row_weights * rows / kOperationsPerSecond);
   }
 };
 
-Work work_of(const ModelConfig& c, const ModelFacts& facts) {
-  const double layers = c.num_layers(), expert = 3.0 * c.moe.expert_size * c.hidden_size * 2;
-  return {static_cast<double>(facts.weight_bytes_per_row), expert * layers, static_cast<double>(c.moe.num_experts),
-          static_cast<double>(c.moe.experts_per_token)};
+// What a row reads of the same model in bf16, which is twice its weights: counted as the plan counts, nothing is
+// loaded.
+double bf16_row_bytes(const std::string& shape, int layers, const ModelOptions& options) {
+  const auto source = make_synthetic(shape, {.num_layers = layers, .is_hollow = true});
+  CHECK(source.has_value());
+  Arenas arenas;
+  Loader loader(**source, options, arenas, nullptr);
+  return static_cast<double>(Network(loader).weight_bytes_per_row());
 }
 
-int run(const std::string& shape, int layers, int streams, int context) {
+Work work_of(const WeightSource& source, const ModelFacts& facts, double row_weights) {
+  const ModelConfig& c = source.config();
+  double expert_bytes = 0;
+  if (c.moe.num_experts > 0) {
+    const ExpertWeights one = expert_weights(source, "layers.0.mlp", 0);
+    expert_bytes = static_cast<double>(one.gate.size_bytes() + one.up.size_bytes() + one.down.size_bytes());
+  }
+  return {.row_bytes = static_cast<double>(facts.weight_bytes_per_row),
+          .row_weights = row_weights,
+          .expert_bytes = expert_bytes * c.num_layers(),
+          .experts = static_cast<double>(c.moe.num_experts),
+          .chosen = static_cast<double>(c.moe.experts_per_token)};
+}
+
+// Not load_model(): what is measured here may be what it does not let through yet.
+Result<std::unique_ptr<Model>> make_model(const WeightSource& source, ThreadPool& pool, const ModelOptions& options) {
+  TRY(auto reservation, Reservation::make(source, pool, options));
+  return std::make_unique<NetworkModel>(std::move(reservation), source, pool, options);
+}
+
+int run(const std::string& format_name, const std::string& shape, int layers, int streams, int context) {
   const Isa isa = has_isa(Isa::Sm90) ? Isa::Sm90 : best_isa();
-  const auto source = make_synthetic(shape, {.num_layers = layers, .is_hollow = isa == Isa::Sm90});
+  const auto format = synthetic_format(format_name);
+  if (!format) {
+    fmt::print(stderr, "forward_time: {}\n", format.error().message);
+    return 2;
+  }
+  const auto source = make_synthetic(shape, {.format = *format, .num_layers = layers, .is_hollow = isa == Isa::Sm90});
   if (!source) {
     fmt::print(stderr, "forward_time: {}\n", source.error().message);
     return 1;
@@ -52,7 +82,7 @@ int run(const std::string& shape, int layers, int streams, int context) {
   options.max_streams = streams;
   options.max_rows = std::max(64, streams);
   options.isa = isa;
-  const auto model = load_model(**source, pool, options, {});
+  const auto model = make_model(**source, pool, options);
   if (!model) {
     fmt::print(stderr, "forward_time: {}\n", model.error().message);
     return 1;
@@ -64,9 +94,9 @@ int run(const std::string& shape, int layers, int streams, int context) {
                                              static_cast<std::uint64_t>(facts.vocab_size)));
   }
   const CostTables costs = (*model)->time_costs(text, 60'000);
-  const Work work = work_of((*source)->config(), facts);
-  fmt::print("{}, {} of its layers, {}, {} streams, bf16\n", shape, (*source)->config().num_layers(), facts.arithmetic,
-             streams);
+  const Work work = work_of(**source, facts, bf16_row_bytes(shape, layers, options) / 2);
+  fmt::print("{}, {} of its layers, {}, {} streams, {}\n", shape, (*source)->config().num_layers(), facts.arithmetic,
+             streams, format_name);
   fmt::print("  rows   floor ms   ms at {:>5}   over floor   ms at {:>5}\n", costs.context_tokens[0],
              costs.context_tokens[1]);
   for (const int rows : {1, 2, 4, 8, 16, 32, 64}) {
@@ -87,10 +117,18 @@ int run(const std::string& shape, int layers, int streams, int context) {
 }  // namespace rondo
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    fmt::print(stderr, "forward_time SHAPE [LAYERS [STREAMS [CONTEXT]]]\n");
+  std::vector<std::string> words(argv + 1, argv + argc);
+  std::string format = "bf16";
+  if (words.size() >= 2 && words[0] == "--format") {
+    format = words[1];
+    words.erase(words.begin(), words.begin() + 2);
+  }
+  if (words.empty()) {
+    fmt::print(stderr, "forward_time [--format bf16|nvfp4|fp8|affine4] SHAPE [LAYERS [STREAMS [CONTEXT]]]\n");
     return 2;
   }
-  const auto number = [&](int at, int otherwise) { return argc > at ? std::atoi(argv[at]) : otherwise; };
-  return rondo::run(argv[1], number(2, 0), number(3, 64), number(4, 4160));
+  const auto number = [&](std::size_t at, int otherwise) {
+    return words.size() > at ? std::atoi(words[at].c_str()) : otherwise;
+  };
+  return rondo::run(format, words[0], number(1, 0), number(2, 64), number(3, 4160));
 }

@@ -125,7 +125,17 @@ class Checkpoint final : public WeightSource {
 // Weights from a seed in a published shape, no file: for benches. Known names: qwen3.5-0.8b, qwen3.8-27b,
 // qwen3.5-35b-a3b, qwen3.8-flash-next (whose n-gram table is a tenth of the published one: what a token reads of it is
 // the same). InvalidArgument for another name, Io where there is no memory for it.
+//
+//   format    experts, shared expert, dense MLP    projections of attention and Gated DeltaNet, lm_head
+//   Nvfp4     NVFP4                                 FP8 with one scale
+//   Fp8       FP8 in blocks of 128 x 128            the same
+//   Affine4   4 bits in groups of 64                the same
+//
+// What is not named there (router, in_proj_a and b, hyper-connections, indexer, n-grams, embedding) is bf16.
+enum class SyntheticFormat { Bf16, Nvfp4, Fp8, Affine4 };
+Result<SyntheticFormat> synthetic_format(std::string_view name);  // "bf16", "nvfp4", "fp8", "affine4"
 struct SyntheticOptions {
+  SyntheticFormat format = SyntheticFormat::Bf16;
   std::uint64_t seed = 1;
   int num_layers = 0;      // the first so many; 0 = all
   bool is_hollow = false;  // WeightSource::is_hollow: sizes no host has memory for

@@ -12,6 +12,7 @@
 #include "ckpt/checkpoint.h"
 #include "ckpt/ngram_hash.h"
 #include "ckpt/shards.h"
+#include "tensor/made_up.h"
 
 namespace rondo {
 
@@ -65,14 +66,67 @@ Spread spread_of(const TensorSpec& spec) {
 }
 
 constexpr std::size_t kAlignBytes = 64;
+std::size_t aligned(std::size_t bytes) { return (bytes + kAlignBytes - 1) / kAlignBytes * kAlignBytes; }
+
+bool is_feed_forward(std::string_view name) {
+  return name.find(".mlp.") != name.npos && (name.find(".experts.") != name.npos || name.ends_with("_proj.weight"));
+}
+bool is_projection(std::string_view name) {
+  if (name == "lm_head.weight") return true;
+  if (name.find(".self_attn.") != name.npos) return name.ends_with("_proj.weight") && !name.ends_with("qk_proj.weight");
+  for (const std::string_view each : {"in_proj_qkvz", "in_proj_qkv", "in_proj_z", "out_proj"}) {
+    if (name.ends_with(fmt::format(".linear_attn.{}.weight", each))) return true;
+  }
+  return false;
+}
+
+std::int64_t parts_of(std::int64_t whole, std::int64_t each) { return (whole + each - 1) / each; }
+
+// The matrix without its addresses; Bf16 for what stays plain.
+CodedView view_of(const TensorSpec& spec, SyntheticFormat format) {
+  CodedView view;
+  view.columns = spec.shape[spec.shape.rank() - 1];
+  view.rows = spec.shape.num_elements() / view.columns;
+  const bool wide = is_feed_forward(spec.name);
+  if (spec.tensor_class != TensorClass::Matrix || format == SyntheticFormat::Bf16) return view;
+  if (!wide && !is_projection(spec.name)) return view;
+  view.bits = 8;
+  switch (format) {
+    case SyntheticFormat::Bf16: break;
+    case SyntheticFormat::Nvfp4:
+      view.format = wide ? WeightFormat::Nvfp4 : WeightFormat::Fp8;
+      if (!wide) break;
+      view.bits = 4;
+      view.scale_type = ScaleType::E4m3;
+      view.scale_columns = kNvfp4Block;
+      break;
+    case SyntheticFormat::Fp8:
+      view.format = WeightFormat::Fp8;
+      view.scale_type = ScaleType::Bf16;
+      view.scale_rows = view.scale_columns = 128;
+      break;
+    case SyntheticFormat::Affine4:
+      view.format = WeightFormat::Affine;
+      view.bits = 4;
+      view.scale_type = ScaleType::Bf16;
+      view.scale_columns = 64;
+      break;
+  }
+  CHECK(view.columns % 128 == 0 && view.rows % view.scale_rows == 0);
+  view.row_bytes = view.columns * view.bits / 8;
+  view.scale_stride = parts_of(view.columns, view.scale_columns);
+  view.tensor_scale = made_up(view).tensor_scale;
+  return view;
+}
 
 class SyntheticWeights final : public WeightSource {
  public:
-  static Result<std::unique_ptr<WeightSource>> create(const ModelConfig& config, bool has_mtp, std::uint64_t seed,
-                                                      bool is_hollow = false) {
+  static Result<std::unique_ptr<WeightSource>> create(const ModelConfig& config, bool has_mtp,
+                                                      const SyntheticOptions& options) {
+    const bool is_hollow = options.is_hollow;
     const std::vector<TensorSpec> specs = inventory(config, has_mtp);
     std::size_t total_bytes = 0;
-    for (const TensorSpec& spec : specs) total_bytes += bytes_of(spec);
+    for (const TensorSpec& spec : specs) total_bytes += bytes_of(spec, options.format);
     // Of a hollow one only what is written gets memory.
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (is_hollow ? MAP_NORESERVE : 0);
     void* memory = ::mmap(nullptr, total_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -84,7 +138,7 @@ class SyntheticWeights final : public WeightSource {
     auto made = std::unique_ptr<SyntheticWeights>(
         new SyntheticWeights(config, has_mtp, static_cast<std::byte*>(memory), total_bytes));
     made->is_hollow_ = is_hollow;
-    made->fill_all(specs, seed);
+    made->fill_all(specs, options);
     return made;
   }
   ~SyntheticWeights() override { ::munmap(memory_, total_bytes_); }
@@ -99,28 +153,71 @@ class SyntheticWeights final : public WeightSource {
     if (found == tensors_.end()) return std::nullopt;
     return found->second;
   }
+  std::optional<Weight> find_weight(std::string_view name) const override {
+    const auto coded = coded_.find(name);
+    return coded == coded_.end() ? WeightSource::find_weight(name) : std::optional(coded->second);
+  }
 
  private:
   SyntheticWeights(const ModelConfig& config, bool has_mtp, std::byte* memory, std::size_t total_bytes)
       : config_(config), has_mtp_(has_mtp), total_bytes_(total_bytes), memory_(memory) {}
 
-  void fill_all(const std::vector<TensorSpec>& specs, std::uint64_t seed) {
+  void fill_all(const std::vector<TensorSpec>& specs, const SyntheticOptions& options) {
     ThreadPool pool(num_physical_threads());
     std::byte* at = memory_;
     for (const TensorSpec& spec : specs) {
-      if (!is_hollow_ || spec.tensor_class == TensorClass::Vector) fill(spec, at, name_key(spec.name, seed), pool);
-      tensors_.emplace(spec.name, Tensor{at, dtype_of(spec), spec.shape});
-      at += bytes_of(spec);
+      const std::uint64_t key = name_key(spec.name, options.seed);
+      const Weight coded(spec.shape, view_of(spec, options.format));
+      if (!coded.is_plain()) {
+        add_coded(spec.name, coded, at, key, pool);
+      } else {
+        if (!is_hollow_ || spec.tensor_class == TensorClass::Vector) fill(spec, at, key, pool);
+        tensors_.emplace(spec.name, Tensor{at, dtype_of(spec), spec.shape});
+      }
+      at += bytes_of(spec, options.format);
     }
     fill_hashes();
+  }
+
+  void add_coded(const std::string& name, Weight weight, std::byte* at, std::uint64_t key, ThreadPool& pool) {
+    CodedView& view = weight.view;
+    const MadeUp made = made_up(view);
+    const auto put = [&](const std::uint8_t*& to, std::uint64_t bytes, const MadeUp::Bytes& pattern) {
+      to = reinterpret_cast<const std::uint8_t*>(at);
+      if (!is_hollow_)
+        fill_bytes(reinterpret_cast<std::uint8_t*>(at), static_cast<std::int64_t>(bytes), ++key, pattern, pool);
+      at += aligned(bytes);
+    };
+    put(view.codes, static_cast<std::uint64_t>(view.rows * view.row_bytes), made.codes);
+    if (view.scale_type != ScaleType::None) put(view.scales, weight.scales_bytes(), made.scales);
+    if (view.format == WeightFormat::Affine) put(view.biases, weight.scales_bytes(), made.biases);
+    coded_.emplace(name, weight);
+  }
+
+  static void fill_bytes(std::uint8_t* to, std::int64_t n, std::uint64_t key, const MadeUp::Bytes& pattern,
+                         ThreadPool& pool) {
+    constexpr std::int64_t kRun = 1 << 16;  // bytes handed to a thread at a time, a multiple of eight
+    pool.split(static_cast<int>(parts_of(n, kRun)), 1, [&](int first, int last) {
+      for (std::int64_t i = first * kRun; i < std::min(n, last * kRun); i += 8) {
+        const std::uint64_t bits = mix(key + static_cast<std::uint64_t>(i) * kGamma);
+        for (std::int64_t j = i; j < std::min(n, i + 8); ++j) {
+          to[j] = pattern.at(j, static_cast<std::uint8_t>(bits >> (8 * (j - i))));
+        }
+      }
+    });
   }
 
   static DType dtype_of(const TensorSpec& spec) {
     return spec.tensor_class == TensorClass::Integers ? DType::I64 : DType::BF16;
   }
-  static std::size_t bytes_of(const TensorSpec& spec) {
-    const std::size_t bytes = static_cast<std::size_t>(spec.shape.num_elements()) * size_bytes(dtype_of(spec));
-    return (bytes + kAlignBytes - 1) / kAlignBytes * kAlignBytes;
+  static std::size_t bytes_of(const TensorSpec& spec, SyntheticFormat format) {
+    const Weight coded(spec.shape, view_of(spec, format));
+    if (coded.is_plain()) {
+      return aligned(static_cast<std::size_t>(spec.shape.num_elements()) * size_bytes(dtype_of(spec)));
+    }
+    const std::size_t grids = coded.view.format == WeightFormat::Affine ? 2 : 1;
+    return aligned(static_cast<std::size_t>(coded.view.rows * coded.view.row_bytes)) +
+           grids * aligned(coded.scales_bytes());
   }
 
   static void fill(const TensorSpec& spec, std::byte* at, std::uint64_t key, ThreadPool& pool) {
@@ -165,6 +262,7 @@ class SyntheticWeights final : public WeightSource {
   std::size_t total_bytes_;
   std::byte* memory_;
   ByName<Tensor> tensors_;
+  ByName<Weight> coded_;
 };
 
 ModelConfig qwen35_08b() {
@@ -260,6 +358,18 @@ Result<ModelConfig> synthetic_config(std::string_view shape_name) {
                  fmt::format("unknown synthetic shape \"{}\" (known: {})", shape_name, known));
 }
 
+Result<SyntheticFormat> synthetic_format(std::string_view name) {
+  constexpr std::pair<std::string_view, SyntheticFormat> kFormats[] = {{"bf16", SyntheticFormat::Bf16},
+                                                                       {"nvfp4", SyntheticFormat::Nvfp4},
+                                                                       {"fp8", SyntheticFormat::Fp8},
+                                                                       {"affine4", SyntheticFormat::Affine4}};
+  for (const auto& [known, format] : kFormats) {
+    if (known == name) return format;
+  }
+  return failure(ErrorCode::InvalidArgument,
+                 fmt::format("unknown weight format \"{}\" (known: bf16, nvfp4, fp8, affine4)", name));
+}
+
 Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name, const SyntheticOptions& options) {
   TRY(ModelConfig config, synthetic_config(shape_name));
   if (options.num_layers > 0) {
@@ -269,11 +379,11 @@ Result<std::unique_ptr<WeightSource>> make_synthetic(std::string_view shape_name
     }
     config.layers.resize(static_cast<std::size_t>(options.num_layers));
   }
-  return SyntheticWeights::create(config, true, options.seed, options.is_hollow);
+  return SyntheticWeights::create(config, true, options);
 }
 
 std::unique_ptr<WeightSource> make_synthetic(const ModelConfig& config, bool has_mtp, std::uint64_t seed) {
-  auto made = SyntheticWeights::create(config, has_mtp, seed);
+  auto made = SyntheticWeights::create(config, has_mtp, {.seed = seed});
   CHECK(made.has_value());
   return *std::move(made);
 }

@@ -141,10 +141,12 @@ struct Subject {
 
 Result<void> open_source(const BenchOptions& options, Subject& subject) {
   if (options.is_synthetic()) {
-    subject.name = options.synthetic + " (synthetic)";
+    subject.name = fmt::format("{} (synthetic, {})", options.synthetic, options.format);
+    TRY(const SyntheticFormat format, synthetic_format(options.format));
     // On a GPU the weights are made up where they are wanted.
     const bool is_hollow = isa_on(options.load.device) == Isa::Sm90;
-    TRY(subject.source, make_synthetic(options.synthetic, {.num_layers = options.num_layers, .is_hollow = is_hollow}));
+    TRY(subject.source, make_synthetic(options.synthetic,
+                                       {.format = format, .num_layers = options.num_layers, .is_hollow = is_hollow}));
     return {};
   }
   TRY(subject.name, model_folder(options.load));
@@ -327,7 +329,7 @@ void add_bench_flags(CLI::App& app, BenchOptions& options) {
       ->check(CLI::Range(1, 1024))
       ->needs(synthetic);
   app.add_option("--format", options.format, "with --synthetic: of the weights")
-      ->check(CLI::IsMember({"bf16"}))
+      ->check(CLI::IsMember({"bf16", "nvfp4", "fp8", "affine4"}))
       ->needs(synthetic)
       ->capture_default_str();
   app.add_option("--accept", options.accept,

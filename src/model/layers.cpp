@@ -62,7 +62,8 @@ MixtureOfExperts::MixtureOfExperts(Loader& loader, const std::string& prefix) {
         .shared = loader.gated_mlp(prefix + ".shared_expert"),
         .shared_gate = loader.matrix(prefix + ".shared_expert_gate.weight"),
         .experts_per_token = c.moe.experts_per_token,
-        .normalise_topk = c.moe.normalise_topk};
+        .normalise_topk = c.moe.normalise_topk,
+        .tensor_scales = loader.tensor_scales(experts_)};
 }
 
 void MixtureOfExperts::forward(Stream& s, Scratch scratch, Tensor x, Tensor out) const {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ops/pointwise/pointwise.h"
+#include "tensor/made_up.h"
 
 namespace rondo {
 
@@ -56,29 +57,55 @@ Weight Loader::matrix(const std::string& name) {
 
 Weight Loader::placed(const Weight& weight) {
   if (!on_gpu()) return weight;
-  if (weight.view.format != WeightFormat::Bf16) {  // load_model refuses it; a plan may still say what it would take
-    CHECK(arenas_.weights.counts_only());
-    arenas_.weights.take(DType::U8, {static_cast<std::int64_t>(weight.size_bytes())});
-    return weight;
-  }
-  const Tensor stored = weight.plain();
-  if (const auto found = placed_.find(stored.data); found != placed_.end()) return found->second;
-  const Tensor out = arenas_.weights.take(stored.dtype, stored.shape);
-  if (!arenas_.weights.counts_only()) {
-    if (source_.is_hollow()) {
-      make_up(out);
-    } else {
-      upload_->put(const_cast<void*>(out.data), stored.data, bytes_of(stored));
-    }
-  }
-  placed_.emplace(stored.data, out);
+  if (const auto found = placed_.find(weight.view.codes); found != placed_.end()) return found->second;
+  Weight out = weight;
+  CodedView& view = out.view;
+  view.codes = copied(view.codes, static_cast<std::uint64_t>(view.rows * view.row_bytes));
+  // Experts' codes and scales come one after the other, each of its own size: evenly spaced, as ops/moe wants them.
+  if (view.scales != nullptr) view.scales = copied(view.scales, weight.scales_bytes());
+  if (view.biases != nullptr) view.biases = copied(view.biases, weight.scales_bytes());
+  if (source_.is_hollow() && !arenas_.weights.counts_only()) make_up(out);
+  placed_.emplace(weight.view.codes, out);
   return out;
 }
 
+// On the GPU; of a hollow source room alone.
+const std::uint8_t* Loader::copied(const std::uint8_t* from, std::uint64_t bytes) {
+  const Tensor out = arenas_.weights.take(DType::U8, {static_cast<std::int64_t>(bytes)});
+  if (!arenas_.weights.counts_only() && !source_.is_hollow()) {
+    upload_->put(const_cast<void*>(out.data), from, static_cast<std::size_t>(bytes));
+  }
+  return out.as<std::uint8_t>();
+}
+
 // Contents for a matrix that has none: about 1 / sqrt(inputs), so that activations keep their size.
-void Loader::make_up(Tensor matrix) {
-  const auto inputs = static_cast<float>(matrix.shape[matrix.shape.rank() - 1]);
-  fill_random(upload_->stream(), matrix, ++made_up_, std::sqrt(3.0F / inputs));
+void Loader::make_up(const Weight& weight) {
+  const CodedView& view = weight.view;
+  if (view.format == WeightFormat::Bf16) {
+    const float half_width = std::sqrt(3.0F / static_cast<float>(view.columns));
+    return fill_random(upload_->stream(), weight.plain(), ++made_up_, half_width);
+  }
+  const MadeUp made = made_up(view);
+  const auto put = [&](const std::uint8_t* to, std::uint64_t bytes, const MadeUp::Bytes& pattern) {
+    if (to == nullptr) return;
+    fill_bytes(upload_->stream(), {to, DType::U8, {static_cast<std::int64_t>(bytes)}}, ++made_up_, pattern);
+  };
+  put(view.codes, static_cast<std::uint64_t>(view.rows * view.row_bytes), made.codes);
+  put(view.scales, weight.scales_bytes(), made.scales);
+  put(view.biases, weight.scales_bytes(), made.biases);
+}
+
+Tensor Loader::tensor_scales(std::span<const GatedMlpWeights> experts) {
+  if (!on_gpu()) return {};
+  const auto n = static_cast<std::int64_t>(experts.size());
+  const Tensor out = arenas_.weights.take(DType::F32, {3, n});
+  fill(arenas_.weights, out, [&](Tensor to) {
+    float* at = to.f32();
+    for (const auto part : {&GatedMlpWeights::gate, &GatedMlpWeights::up, &GatedMlpWeights::down}) {
+      for (const GatedMlpWeights& expert : experts) *at++ = (expert.*part).view.tensor_scale;
+    }
+  });
+  return out;
 }
 
 // write sees a tensor of the host; on a GPU what it wrote is uploaded.
@@ -147,9 +174,9 @@ Weight Loader::matrix_rows(const std::string& name, const std::vector<std::int64
   const Weight stored = found_weight(source_, name);
   const CodedView& from = stored.view;
   if (source_.is_hollow()) {
-    const Tensor made_up = arenas_.weights.take(DType::BF16, {static_cast<std::int64_t>(rows.size()), from.columns});
-    if (!arenas_.weights.counts_only()) make_up(made_up);
-    return made_up;
+    const Weight out = arenas_.weights.take(DType::BF16, {static_cast<std::int64_t>(rows.size()), from.columns});
+    if (!arenas_.weights.counts_only()) make_up(out);
+    return out;
   }
   Weight out({static_cast<std::int64_t>(rows.size()), from.columns}, from);
   CodedView& view = out.view;

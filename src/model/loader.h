@@ -57,13 +57,15 @@ class Loader {
   // [rows.size(), in]: the named matrix's rows in that order (qwen3_next's interleaved projections), in its format.
   // Rows that shared scales have their own.
   Weight matrix_rows(const std::string& name, const std::vector<std::int64_t>& rows);
-  GatedMlpWeights gated_mlp(const std::string& prefix);  // prefix.{gate,up,down}_proj.weight
+  GatedMlpWeights gated_mlp(const std::string& prefix);            // prefix.{gate,up,down}_proj.weight
+  Tensor tensor_scales(std::span<const GatedMlpWeights> experts);  // as MoeWeights wants them; none on a CPU
   std::uint64_t row_bytes() const { return row_bytes_; }
   void count_row_bytes(std::uint64_t bytes) { row_bytes_ += bytes; }
 
  private:
   bool on_gpu() const { return options_.isa == Isa::Sm90; }
-  void make_up(Tensor matrix);
+  const std::uint8_t* copied(const std::uint8_t* from, std::uint64_t bytes);
+  void make_up(const Weight& weight);
   const std::uint8_t* copied_rows(const std::uint8_t* from, std::int64_t row_bytes, std::size_t rows,
                                   const std::function<std::int64_t(std::size_t)>& row_of);
   void fill(const Arena& arena, Tensor out, const std::function<void(Tensor)>& write);
@@ -75,7 +77,7 @@ class Loader {
   Arenas& arenas_;
   Upload* upload_;
   std::uint64_t made_up_ = 0;
-  std::map<const void*, Tensor> placed_;  // by where the source has it
+  std::map<const void*, Weight> placed_;  // by where the source has its codes
   Past past_;
   std::uint64_t row_bytes_ = 0;
 };

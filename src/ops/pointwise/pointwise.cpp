@@ -98,4 +98,15 @@ void fill_random(Stream& s, Tensor out, std::uint64_t seed, float half_width) {
   }
 }
 
+void fill_bytes(Stream& s, Tensor out, std::uint64_t seed, const MadeUp::Bytes& pattern) {
+  if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, fill_bytes(s, out, seed, pattern));
+  CHECK(out.dtype == DType::U8);
+  auto* to = static_cast<std::uint8_t*>(const_cast<void*>(out.data));
+  for (std::int64_t i = 0; i < out.shape.num_elements(); ++i) {
+    const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(i / 8));
+    to[i] = pattern.at(i, static_cast<std::uint8_t>(bits >> (i % 8 * 8)));
+  }
+}
+
 }  // namespace rondo

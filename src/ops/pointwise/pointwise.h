@@ -5,6 +5,7 @@
 #include <span>
 
 #include "device/stream.h"
+#include "tensor/made_up.h"
 #include "tensor/weight.h"
 
 namespace rondo {
@@ -30,5 +31,7 @@ void copy_rows(Stream& s, std::span<const RowCopy> copies, std::int64_t width);
 
 // f32, on a GPU also bf16: evenly in [-half_width, half_width), by seed and index.
 void fill_random(Stream& s, Tensor out, std::uint64_t seed, float half_width = 1);
+// u8 [n]: the bytes of a made-up matrix, by seed and index.
+void fill_bytes(Stream& s, Tensor out, std::uint64_t seed, const MadeUp::Bytes& pattern);
 
 }  // namespace rondo

@@ -111,4 +111,15 @@ void fill_random(Stream& s, Tensor out, std::uint64_t seed, float half_width) {
   });
 }
 
+void fill_bytes(Stream& s, Tensor out, std::uint64_t seed, const MadeUp::Bytes& pattern) {
+  auto* to = static_cast<std::uint8_t*>(const_cast<void*>(out.data));
+  const std::int64_t n = out.shape.num_elements();
+  over(s, (n + 7) / 8, "fill_bytes", [=] __device__(std::int64_t eight) {
+    const std::uint64_t bits = mix64(mix64(mix64(seed) + static_cast<std::uint64_t>(eight)));
+    for (std::int64_t i = 8 * eight; i < min(n, 8 * eight + 8); ++i) {
+      to[i] = pattern.at(i, static_cast<std::uint8_t>(bits >> (i % 8 * 8)));
+    }
+  });
+}
+
 }  // namespace rondo::cuda

@@ -13,5 +13,6 @@ void silu_product(Stream& s, Tensor gate, Tensor up, Tensor out);
 void silu_scaled(Stream& s, Tensor x, float scale, Tensor out);
 void copy_rows(Stream& s, std::span<const RowCopy> copies, std::int64_t width);
 void fill_random(Stream& s, Tensor out, std::uint64_t seed, float half_width);
+void fill_bytes(Stream& s, Tensor out, std::uint64_t seed, const MadeUp::Bytes& pattern);
 
 }  // namespace rondo::cuda
