@@ -28,7 +28,7 @@ pack() {
   rm -rf "$deps"
   local made  # sources that configuring has written
   mapfile -t made < <(grep -oE -- '-c (@ROOT@/build-cuda/)?[^ @]+\.cpp' "$to/commands" | sed -E 's|^-c (@ROOT@/build-cuda/)?||' | sort -u)
-  tar czf "$to/sources.tar.gz" -C "$here" --exclude=tests/fuzz/corpus src tests bench CMakeLists.txt "${made[@]/#/build-cuda/}"
+  tar czf "$to/sources.tar.gz" -C "$here" --exclude=tests/fuzz/corpus src tests bench tools/quantise CMakeLists.txt "${made[@]/#/build-cuda/}"
   cp "$here/tools/gpu_check.sh" "$here/tools/gpu_build.py" "$to/"
   du -sh "$to"
 }
@@ -53,7 +53,11 @@ run() {
   cd "$root/build-cuda"
   export LD_LIBRARY_PATH=$root/deps/lib
   # The op tests read what an op wrote at once: every launch waits.
-  check ops env CUDA_LAUNCH_BLOCKING=1 ./test_ops --gtest_brief=1 --gtest_filter='*sm_90*'
+  local formats='All/WeightRowsOn.*sm_90:Kernels/WeightOn.*sm_90:All/MoeWeightOn.*sm_90'
+  check ops env CUDA_LAUNCH_BLOCKING=1 ./test_ops --gtest_brief=1 --gtest_filter="*sm_90*-$formats"
+  # Both of these ok: kGpuReadsCodes in src/model/network_model.cpp may become true, and the README's "Not yet" goes.
+  check weight_formats env CUDA_LAUNCH_BLOCKING=1 ./test_ops --gtest_brief=1 --gtest_filter="$formats:Bf16Lanes.*"
+  check weight_formats_models ./test_model --gtest_brief=1 --gtest_filter='*QuantisedOnTheGpu*'
   check goldens ./test_model --gtest_brief=1 --gtest_filter='*Golden*sm_90*'
   check row_law ./test_model --gtest_brief=1 --gtest_filter='*RowLaw*on_the_gpu*:RowLawControl*'
   check resume ./test_model --gtest_brief=1 --gtest_filter='*Resume*on_the_gpu*'
@@ -67,11 +71,21 @@ run() {
   check memcheck_goldens compute-sanitizer --error-exitcode 3 ./test_model --gtest_brief=1 --gtest_filter='*Golden*sm_90'
   check racecheck_ops env CUDA_LAUNCH_BLOCKING=1 compute-sanitizer --tool racecheck --error-exitcode 3 ./test_ops --gtest_brief=1 \
     --gtest_filter='*DeltaRows*Formula*sm_90:*ConvRows*Formula*sm_90:*SelectionRows*Ties*sm_90:*AttentionRowsOn.ANan*sm_90:*NormOn*Formula*sm_90:*MoeOn.TheRoutersWeights*sm_90:*LinearRowsOn.Runs*sm_90'
+  check memcheck_formats env CUDA_LAUNCH_BLOCKING=1 compute-sanitizer --error-exitcode 3 ./test_ops --gtest_brief=1 \
+    --gtest_filter='*WeightRowsOn.*EveryCode*sm_90:*WeightRowsOn.*PartsOfDifferentFormats*sm_90:*MoeWeightOn.Quantised*sm_90'
+  check racecheck_formats env CUDA_LAUNCH_BLOCKING=1 compute-sanitizer --tool racecheck --error-exitcode 3 ./test_ops --gtest_brief=1 \
+    --gtest_filter='*WeightRowsOn.*PartsOfDifferentFormats*sm_90'
   check forward_27b ./bench/forward_time qwen3.8-27b
   check forward_35b_a3b ./bench/forward_time qwen3.5-35b-a3b
   check forward_flash_next ./bench/forward_time qwen3.8-flash-next 12
+  for format in nvfp4 fp8 affine4; do
+    check "forward_27b_$format" ./bench/forward_time --format "$format" qwen3.8-27b
+    check "forward_35b_a3b_$format" ./bench/forward_time --format "$format" qwen3.5-35b-a3b
+  done
+  check forward_flash_next_nvfp4 ./bench/forward_time --format nvfp4 qwen3.8-flash-next
+  check forward_flash_next_fp8 ./bench/forward_time --format fp8 qwen3.8-flash-next 24  # all 48 do not fit
   check ladder ./rondo bench "$root/models/rondo-demo" --device cuda --quick --streams 1,4,16,64
-  grep -hE 'relative rms|perplexity' "$logs"/goldens.log "$logs"/perplexity.log || true
+  grep -hE 'relative rms|perplexity' "$logs"/goldens.log "$logs"/weight_formats_models.log "$logs"/perplexity.log || true
   cat "$logs"/forward_*.log
   grep -E '^(code|prose|edit|prompts)' "$logs/ladder.log" || tail -3 "$logs/ladder.log"
   nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
