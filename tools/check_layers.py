@@ -4,7 +4,7 @@
   cli -> server -> api -> engine -> {model|cache|grammar} -> {ops|ckpt|text} -> tensor -> device -> base
 
 A file includes its own folder and folders further right; folders between bars do not include each other; include paths
-start at src/, never with ../. CUDA's own headers stay in device/cuda, device/nccl and ops/**/*_cuda.cu, so that a CPU
+start at src/, never with ../. CUDA's own headers stay in device/cuda, device/nccl and ops/**/*_cuda.cu and .cuh, so that a CPU
 build needs no CUDA. Tests and benches may include anything.
 
 Usage: check_layers.py [SRC]      prints FILE:LINE: RULE for each violation, and exits 1 when there is one.
@@ -23,7 +23,7 @@ CUDA_HEADER = re.compile(r"^(cuda|cublas|cudnn|nvrtc|nccl|nvtx3/|cub/|thrust/|cu
 
 def allows_cuda(path):
     text = path.as_posix()
-    return text.startswith(("device/cuda/", "device/nccl/")) or (text.startswith("ops/") and text.endswith("_cuda.cu"))
+    return text.startswith(("device/cuda/", "device/nccl/")) or (text.startswith("ops/") and text.endswith(("_cuda.cu", ".cuh")))
 
 
 def broken_rule(file, included, quoted):
@@ -35,7 +35,7 @@ def broken_rule(file, included, quoted):
         if quoted:
             return f'"{included}": include paths start at src/, as in "{folder}/{included}"'
         if CUDA_HEADER.match(included) and not allows_cuda(file):
-            return f"<{included}>: CUDA headers stay in device/cuda, device/nccl and ops/**/*_cuda.cu"
+            return f"<{included}>: CUDA headers stay in device/cuda, device/nccl and ops/**/*_cuda.cu and .cuh"
         return None
     if target == folder or DEPTH[target] > DEPTH[folder]:
         return None

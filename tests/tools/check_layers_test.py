@@ -59,6 +59,7 @@ class CheckLayers(unittest.TestCase):
     def test_cuda_headers_stay_where_a_cpu_build_does_not_look(self):
         self.assertEqual(check({"device/cuda/stream.cpp": "#include <cuda_runtime.h>\n"}), (0, []))
         self.assertEqual(check({"ops/norm/rms_norm_cuda.cu": "#include <cub/cub.cuh>\n"}), (0, []))
+        self.assertEqual(check({"ops/norm/rows.cuh": "#include <cooperative_groups.h>\n"}), (0, []))
         self.refuses({"ops/norm/rms_norm.cpp": "#include <cuda_runtime.h>\n"}, "ops/norm/rms_norm.cpp:1", "CUDA")
 
     def test_every_violation_is_reported_not_only_the_first(self):

@@ -4,7 +4,7 @@
 // launch of any number of rows runs the same instructions for a row, eight columns or sixty-four beside it.
 //
 // The kernels, over a reader of the weights; instantiated by linear_cuda.cu and, for the quantised formats, by
-// linear_fp8.cu, linear_nvfp4.cu and linear_affine.cu.
+// linear_fp8_cuda.cu, linear_nvfp4_cuda.cu and linear_affine_cuda.cu.
 #pragma once
 
 #include <cooperative_groups.h>
