@@ -77,6 +77,7 @@ std::uint64_t used_bytes(const MemoryPlan::Item& item, const EngineStatus& engin
     return all > 0 ? item.bytes / static_cast<std::uint64_t>(all) * static_cast<std::uint64_t>(held) : 0;
   };
   switch (item.held) {
+    case MemoryPlan::Held::AsUsed:
     case MemoryPlan::Held::Always: return item.bytes;
     case MemoryPlan::Held::ByBlocks: return share(engine.blocks_held, engine.num_blocks);
     case MemoryPlan::Held::BySlots: return share(engine.running, engine.max_streams);
@@ -87,6 +88,7 @@ std::uint64_t used_bytes(const MemoryPlan::Item& item, const EngineStatus& engin
 json::Array memory_of(const MemoryPlan& plan, const EngineStatus& engine) {
   json::Array out;
   for (const MemoryPlan::Item& item : plan.lines) {
+    if (item.held == MemoryPlan::Held::AsUsed) continue;
     json::Object line;
     line["what"] = item.what;
     line["bytes"] = item.bytes;

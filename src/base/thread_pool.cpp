@@ -1,5 +1,7 @@
 #include "base/thread_pool.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <utility>
 #if defined(__x86_64__)
@@ -107,6 +109,15 @@ void ThreadPool::split(int n, int grain, FunctionRef<void(int, int)> work) {
     const auto end = static_cast<int>(static_cast<std::int64_t>(n) * (part + 1) / parts);
     work(begin, end);
   });
+}
+
+std::size_t ThreadPool::stack_bytes() const {
+  pthread_attr_t attributes;
+  std::size_t each = 0;
+  if (::pthread_attr_init(&attributes) != 0) return 0;
+  ::pthread_attr_getstacksize(&attributes, &each);
+  ::pthread_attr_destroy(&attributes);
+  return each * workers_.size();
 }
 
 int num_physical_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }

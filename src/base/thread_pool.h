@@ -44,6 +44,7 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
+  std::size_t stack_bytes() const;  // of address space, of all its threads but the caller
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
   void run(int parts, FunctionRef<void(int)> work);
 

@@ -36,7 +36,9 @@ std::uint64_t available_bytes() {
 
 std::uint64_t needed_bytes(const MemoryPlan& plan) {
   std::uint64_t bytes = 0;
-  for (const MemoryPlan::Item& line : plan.lines) bytes += line.bytes;
+  for (const MemoryPlan::Item& line : plan.lines) {
+    if (line.held != MemoryPlan::Held::AsUsed) bytes += line.bytes;
+  }
   return bytes;
 }
 

@@ -49,7 +49,7 @@ Buffer::~Buffer() {
 std::uint64_t MemoryPlan::reserved_bytes() const {
   std::uint64_t total = 0;
   for (const Item& line : lines) {
-    if (!line.mapped) total += line.bytes;
+    if (!line.mapped && line.held != Held::AsUsed) total += line.bytes;
   }
   return total;
 }
@@ -57,7 +57,8 @@ std::uint64_t MemoryPlan::reserved_bytes() const {
 std::string MemoryPlan::to_string() const {
   std::string out;
   for (const Item& line : lines) {
-    out += fmt::format("  {:<44} {:>12}{}\n", line.what, human_bytes(line.bytes), line.mapped ? "  mapped" : "");
+    const char* note = line.mapped ? "  mapped" : line.held == Held::AsUsed ? "  of address space" : "";
+    out += fmt::format("  {:<44} {:>12}{}\n", line.what, human_bytes(line.bytes), note);
   }
   return out + fmt::format("  {:<44} {:>12}\n", "reserved in all", human_bytes(reserved_bytes()));
 }

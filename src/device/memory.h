@@ -35,7 +35,9 @@ class Buffer {
 
 // What is reserved, line by line, before anything is.
 struct MemoryPlan {
-  enum class Held { Always, ByBlocks, BySlots };  // in use as a whole, or as KV blocks or slots are held
+  // In use as a whole, or as KV blocks or slots are held. AsUsed: address space alone, in no sum; memory comes to it as
+  // it is used.
+  enum class Held { Always, ByBlocks, BySlots, AsUsed };
   struct Item {
     std::string what;
     std::uint64_t bytes = 0;

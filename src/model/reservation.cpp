@@ -107,7 +107,8 @@ std::uint64_t all_states_bytes(const Counted& counted, const ModelOptions& optio
   return counted.state_floats * sizeof(float) * static_cast<std::uint64_t>(options.cache_states);
 }
 
-MemoryPlan plan_of(const WeightSource& source, const Counted& counted, const ModelOptions& options) {
+MemoryPlan plan_of(const WeightSource& source, const Counted& counted, const ThreadPool& pool,
+                   const ModelOptions& options) {
   const std::uint64_t kv_bytes = counted.arenas.kv.used_bytes();
   const std::uint64_t cache_kv_bytes =
       kv_bytes / static_cast<std::uint64_t>(num_kv_blocks(options)) * static_cast<std::uint64_t>(options.cache_blocks);
@@ -127,7 +128,8 @@ MemoryPlan plan_of(const WeightSource& source, const Counted& counted, const Mod
       {"rope table", counted.arenas.tables.used_bytes()},
       {"hidden states, logits, room to draw", workspace_bytes},
       {"what the host says of a batch", counted.staged.used_bytes()},
-      {"scratch of the widest forward", counted.scratch_bytes}};
+      {"scratch of the widest forward", counted.scratch_bytes},
+      {"stacks of the threads that compute", pool.stack_bytes(), false, MemoryPlan::Held::AsUsed}};
   plan.lines.insert(plan.lines.end(), std::begin(rest), std::end(rest));
   return plan;
 }
@@ -143,7 +145,7 @@ int Reservation::max_logit_rows(const ModelOptions& options) {
 }
 
 MemoryPlan Reservation::plan(const WeightSource& source, ThreadPool& pool, const ModelOptions& options) {
-  return plan_of(source, count(source, pool, options), options);
+  return plan_of(source, count(source, pool, options), pool, options);
 }
 
 Result<std::unique_ptr<Reservation>> Reservation::make(const WeightSource& source, ThreadPool& pool,
@@ -153,7 +155,7 @@ Result<std::unique_ptr<Reservation>> Reservation::make(const WeightSource& sourc
   made->isa_ = isa;
   TRY(made->queue_, open_queue(isa));
   const Counted counted = count(source, pool, options);
-  made->plan_ = plan_of(source, counted, options);
+  made->plan_ = plan_of(source, counted, pool, options);
   made->state_floats_ = counted.state_floats;
   TRY(made->weights_, reserve_for(isa, counted.arenas.weights.used_bytes(), "weights"));
   TRY(made->kv_, reserve_for(isa, counted.arenas.kv.used_bytes(), "KV blocks"));

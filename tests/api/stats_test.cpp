@@ -14,7 +14,8 @@ ServedModel model() {
   m.drafts_priced = true;
   m.memory.lines = {{"weights", 1000, true},
                     {"KV blocks", 800, false, MemoryPlan::Held::ByBlocks},
-                    {"state", 400, false, MemoryPlan::Held::BySlots}};
+                    {"state", 400, false, MemoryPlan::Held::BySlots},
+                    {"stacks", 100, false, MemoryPlan::Held::AsUsed}};
   return m;
 }
 
