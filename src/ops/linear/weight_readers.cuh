@@ -14,6 +14,7 @@
 
 #include <cstddef>
 
+#include "ops/common/copies.cuh"
 #include "ops/common/warp.cuh"
 #include "ops/weight/bf16_lanes.h"
 #include "tensor/coded_view.h"
@@ -34,29 +35,6 @@ struct PartWeight {
 
 __device__ inline float tensor_scale_of(const PartWeight& weight, int expert) {
   return weight.factors != nullptr ? weight.factors[expert] : weight.view.tensor_scale;
-}
-
-__device__ inline uint4 read_weight(const std::uint16_t* at) {
-  uint4 w;
-  asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w)
-               : "l"(at));
-  return w;
-}
-
-template <int Bytes>
-__device__ inline void copy_async(void* to, const void* from) {
-  const auto shared_at = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  if constexpr (Bytes == 16) {
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(shared_at), "l"(from) : "memory");
-  } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_at), "l"(from), "n"(Bytes) : "memory");
-  }
-}
-__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int Pending>
-__device__ inline void wait_for_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
 
 // Rows of 16-byte vectors. Ahead: steps whose loads are under way.
@@ -285,13 +263,14 @@ class CodedReader {
       first = __funnelshift_r(low, high, t_ % 2 * 16);
       second = high >> (t_ % 2 * 16);
     }
-    if constexpr (C == Code::Fp8) return bf16_lanes::fp8_eight(first, second);
-    if constexpr (C == Code::Fp8Blocks) return bf16_lanes::fp8_eight(first, second, scale_);
-    if constexpr (C == Code::Nvfp4) {
+    if constexpr (C == Code::Fp8) {
+      return bf16_lanes::fp8_eight(first, second);
+    } else if constexpr (C == Code::Fp8Blocks) {
+      return bf16_lanes::fp8_eight(first, second, scale_);
+    } else if constexpr (C == Code::Nvfp4) {
       const unsigned word = u < 2 ? grid_[i].x : grid_[i].y;
       return bf16_lanes::nvfp4_eight(first, bf16_lanes::nvfp4_scale(word >> (u % 2 * 16 + t_ / 2 * 8)));
-    }
-    if constexpr (kIsAffine<C>) {
+    } else {
       const float scale = u < 2 ? __uint_as_float(grid_[i].x << 16) : __uint_as_float(grid_[i].x & 0xFFFF0000u);
       const float bias = u < 2 ? __uint_as_float(grid_[i].y << 16) : __uint_as_float(grid_[i].y & 0xFFFF0000u);
       return bf16_lanes::affine_eight<kBits<C>>(first, second, scale, bias);

@@ -1,0 +1,32 @@
+// Reads of weights and asynchronous copies to shared memory: instructions that CUDA C++ has no words for.
+#pragma once
+
+#include <cstdint>
+
+namespace rondo::cuda {
+
+// Sixteen bytes that nobody reads twice.
+__device__ inline uint4 read_weight(const std::uint16_t* at) {
+  uint4 w;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w)
+               : "l"(at));
+  return w;
+}
+
+template <int Bytes>
+__device__ inline void copy_async(void* to, const void* from) {
+  const auto shared_at = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  if constexpr (Bytes == 16) {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(shared_at), "l"(from) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_at), "l"(from), "n"(Bytes) : "memory");
+  }
+}
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int Pending>
+__device__ inline void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+}
+
+}  // namespace rondo::cuda
