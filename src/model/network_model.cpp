@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/weights_in.h"
+#include "ops/linear/linear.h"
 
 namespace rondo {
 
@@ -211,15 +212,47 @@ namespace {
 // weight_formats opens this.
 constexpr bool kGpuReadsCodes = false;
 
+// Experts of a layer lie evenly spaced, and one launch multiplies by all of them: one format.
+Result<void> check_experts(const WeightSource& source, const std::string& prefix) {
+  if (source.config().moe.num_experts == 0) return {};
+  const ExpertWeights first = expert_weights(source, prefix, 0);
+  for (int e = 1; e < source.config().moe.num_experts; ++e) {
+    const ExpertWeights expert = expert_weights(source, prefix, e);
+    for (const auto part : {&ExpertWeights::gate, &ExpertWeights::up, &ExpertWeights::down}) {
+      const CodedView &one = (first.*part).view, &other = (expert.*part).view;
+      if (format_name(one) == format_name(other) && one.scale_type == other.scale_type) continue;
+      return failure(ErrorCode::Unsupported,
+                     fmt::format("{}: experts 0 and {} in {} and {}: the GPU's code wants those of a layer in one "
+                                 "format; --device cpu reads every mixture",
+                                 prefix, e, format_name(one), format_name(other)));
+    }
+  }
+  return {};
+}
+
 Result<void> check_gpu_formats(const WeightSource& source) {
-  for (const Weight& weight : mapped_weights(source, Tables::With)) {
-    if (weight.view.format == WeightFormat::Bf16 || (kGpuReadsCodes && !weight.is_plain())) continue;
+  for (const Weight& weight : mapped_weights(source, Tables::Without)) {
+    if (weight.view.format == WeightFormat::Bf16 || (kGpuReadsCodes && has_gpu_kernel(weight.view))) continue;
     return failure(
         ErrorCode::Unsupported,
         fmt::format("weights in {}: the GPU's code reads {} so far; --device cpu reads every format",
-                    format_name(weight.view), kGpuReadsCodes ? "bf16, FP8, NVFP4 and affine codes" : "bf16 alone"));
+                    format_name(weight.view),
+                    kGpuReadsCodes ? "bf16, FP8 (one scale, or blocks of 128 columns), NVFP4 and affine codes "
+                                     "in groups of 64 with bfloat16 scales"
+                                   : "bf16 alone"));
   }
-  return {};
+  for (const int layer : source.config().ngram.layers) {
+    for (const Weight& part : ngram_table(source, layer)) {  // rows are gathered, whatever their format
+      if (kGpuReadsCodes || part.view.format == WeightFormat::Bf16) continue;
+      return failure(ErrorCode::Unsupported, fmt::format("an n-gram table in {}: the GPU's code reads bf16 alone so "
+                                                         "far; --device cpu reads every format",
+                                                         format_name(part.view)));
+    }
+  }
+  for (int i = 0; i < source.config().num_layers(); ++i) {
+    TRY_VOID(check_experts(source, "layers." + std::to_string(i) + ".mlp"));
+  }
+  return source.has_mtp() ? check_experts(source, "mtp.layers.0.mlp") : Result<void>();
 }
 
 Result<void> check_options(const WeightSource& source, const ModelOptions& o) {

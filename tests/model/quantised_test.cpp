@@ -121,6 +121,23 @@ INSTANTIATE_TEST_SUITE_P(Every, QuantisedOnTheGpu,
                          testing::ValuesIn(has_isa(Isa::Sm90) ? cases() : std::vector<Case>()),
                          [](const auto& each) { return each.param.fixture + "_" + each.param.format + "_on_the_gpu"; });
 
+TEST(QuantisedPlan, AGpuRefusesCodesThatItHasNoKernelFor) {
+  TempFolder folder;
+  ASSERT_TRUE(
+      requantise(std::string(RONDO_FIXTURES) + "/qwen3_5", folder.path(), {.scheme = Scheme::Fp8, .block = 32}));
+  const auto coded = Checkpoint::open(folder.path());
+  ASSERT_TRUE(coded);
+  ThreadPool pool(1);
+  ModelOptions options;
+  options.context_tokens = 64;
+  options.isa = Isa::Sm90;
+  const auto refused = load_model(*coded, pool, options, {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::Unsupported);
+  EXPECT_TRUE(refused.error().message.starts_with("weights in FP8, scales 32 x 32: the GPU's code reads "))
+      << refused.error().message;
+}
+
 TEST(QuantisedPlan, CountsTheBytesThatAreRead) {
   TempFolder folder;
   ASSERT_TRUE(requantise(std::string(RONDO_FIXTURES) + "/qwen4_exp", folder.path(), {.scheme = Scheme::Affine}));

@@ -322,6 +322,14 @@ TEST_P(WeightRowsOn, EmbedsAndGathersRowsOfAnyFormat) {
   }
 }
 
+TEST(Weight, AGpuHasKernelsForTheUsualFormats) {
+  const auto fast = fast_specs(), all = all_specs();
+  for (std::size_t i = 0; i < all.size(); ++i) {  // the fast ones come first
+    const CodedWeights weight = CodedWeights::random(4, 128, all[i]);
+    EXPECT_EQ(has_gpu_kernel(weight.view()), i < fast.size()) << format_name(weight.view());
+  }
+}
+
 // Planted control: a scale taken from the neighbouring group is seen.
 TEST(Weight, AScaleOffByOneGroupIsSeen) {
   const CodedWeights weight = CodedWeights::random(9, 128, {.format = WeightFormat::Affine, .bits = 4, .group = 64});

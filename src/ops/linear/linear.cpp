@@ -54,6 +54,19 @@ void run_share(Isa isa, std::span<const LinearPart> parts, std::int64_t begin_ma
 
 }  // namespace
 
+bool has_gpu_kernel(const CodedView& view) {
+  switch (view.format) {
+    case WeightFormat::Bf16: return true;
+    case WeightFormat::Fp8:  // rows of a warp share a scale
+      if (view.scale_type == ScaleType::None) return true;
+      if (view.scale_columns != 128 || view.scale_rows % 32 != 0) return false;
+      return view.scale_type == ScaleType::Bf16 || view.scale_type == ScaleType::F32;
+    case WeightFormat::Nvfp4: return true;
+    case WeightFormat::Affine: return view.scale_type == ScaleType::Bf16 && view.scale_columns == 64;
+    default: return false;
+  }
+}
+
 void linear(Stream& s, std::span<const LinearPart> parts) {
   std::int64_t macs = 0;
   for (const LinearPart& part : parts) {

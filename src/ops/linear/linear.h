@@ -27,4 +27,9 @@ struct LinearPart {
 void linear(Stream& s, std::span<const LinearPart> parts);
 void linear(Stream& s, const Weight& weight, Tensor x, Tensor out);  // one part, all rows of x
 
+// Whether a GPU multiplies by such codes as they lie: FP8 with one scale or with scales for whole blocks of 128 columns
+// (float32, bfloat16), NVFP4, affine codes in groups of 64 (bfloat16). Every other format it reads weight by weight,
+// which is right and an order of magnitude slower.
+bool has_gpu_kernel(const CodedView& view);
+
 }  // namespace rondo

@@ -35,20 +35,15 @@ bool has_whole_rounds(std::int64_t k, int splits) {
   return k % kRound == 0 && (splits == 1 || run % kRound == 0);
 }
 
-// What CodedReader can read of a view whose rounds are whole; else Any.
+// Of a view whose rounds are whole: which CodedReader it goes to.
 Kernel coded_kernel(const CodedView& view) {
+  // A lane reads a block's scale by itself; other scales are copied four bytes at a time.
+  const std::uintptr_t scale_at = view.format != WeightFormat::Fp8 ? 4 : view.scale_type == ScaleType::F32 ? 4 : 2;
+  if (!has_gpu_kernel(view) || !is_at(view.scales, scale_at) || !is_at(view.biases, scale_at)) return Kernel::Any;
   switch (view.format) {
-    case WeightFormat::Fp8:
-      if (view.scale_type == ScaleType::None) return Kernel::Fp8;
-      if (view.scale_columns != kRound || view.scale_rows % 32 != 0) return Kernel::Any;  // rows of a warp share them
-      if (view.scale_type == ScaleType::Bf16 && is_at(view.scales, 2)) return Kernel::Fp8Blocks;
-      return view.scale_type == ScaleType::F32 && is_at(view.scales, 4) ? Kernel::Fp8Blocks : Kernel::Any;
-    case WeightFormat::Nvfp4: return is_at(view.scales, 4) ? Kernel::Nvfp4 : Kernel::Any;
-    case WeightFormat::Affine:
-      if (view.scale_type != ScaleType::Bf16 || view.scale_columns != 64) return Kernel::Any;
-      if (!is_at(view.scales, 4) || !is_at(view.biases, 4)) return Kernel::Any;
-      return view.bits == 4 ? Kernel::Affine4 : view.bits == 6 ? Kernel::Affine6 : Kernel::Affine8;
-    default: return Kernel::Any;
+    case WeightFormat::Fp8: return view.scale_type == ScaleType::None ? Kernel::Fp8 : Kernel::Fp8Blocks;
+    case WeightFormat::Nvfp4: return Kernel::Nvfp4;
+    default: return view.bits == 4 ? Kernel::Affine4 : view.bits == 6 ? Kernel::Affine6 : Kernel::Affine8;
   }
 }
 
