@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""docs/api.md against the real program with the bundled model: its examples run and print what it says; its fields are
-taken or refused as it says; and every field that the program reads stands in it.
+"""docs/api.md against the real program with the bundled model: its examples run and print what it says, README's too; its
+fields are taken or refused as it says; and every field that the program reads stands in it.
 
 Usage: test_api_doc.py PROGRAM MODEL
 """
@@ -74,6 +74,7 @@ class ApiDocument(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.document = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+        cls.readme = (ROOT / "README.md").read_text(encoding="utf-8")
         cls.sections = sections(cls.document)
         cls.server, cls.url = served.start(PROGRAM, MODEL)
 
@@ -88,7 +89,7 @@ class ApiDocument(unittest.TestCase):
 
     def test_examples_run_and_print_what_it_says(self):
         ran = 0
-        for language, code, output in examples(self.document):
+        for language, code, output in [*examples(self.document), *examples(self.readme)]:
             with self.subTest(code=code):
                 done = run_example(language, code, self.url)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -98,7 +99,7 @@ class ApiDocument(unittest.TestCase):
                 else:
                     self.assertEqual(done.stdout.rstrip("\n"), output.rstrip("\n"))
                 ran += 1
-        self.assertGreater(ran, 12)
+        self.assertGreater(ran, 15)
 
     def test_a_wrong_example_would_be_seen(self):
         self.assertNotEqual(run_example("sh", "curl -sf %s/nowhere" % ADDRESS, self.url).returncode, 0)
