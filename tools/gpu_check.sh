@@ -85,9 +85,10 @@ run() {
   check forward_flash_next_nvfp4 ./bench/forward_time --format nvfp4 qwen3.8-flash-next
   check forward_flash_next_fp8 ./bench/forward_time --format fp8 qwen3.8-flash-next 24  # all 48 do not fit
   check ladder ./rondo bench "$root/models/rondo-demo" --device cuda --quick --streams 1,4,16,64
+  check ladder_0.8b ./rondo bench --synthetic qwen3.5-0.8b --device cuda --streams 1,4,8,16 --pairs 3
   grep -hE 'relative rms|perplexity' "$logs"/goldens.log "$logs"/weight_formats_models.log "$logs"/perplexity.log || true
   cat "$logs"/forward_*.log
-  grep -E '^(code|prose|edit|prompts)' "$logs/ladder.log" || tail -3 "$logs/ladder.log"
+  for log in "$logs"/ladder*.log; do grep -E '^(code|prose|edit|ids|prompts)' "$log" || tail -3 "$log"; done
   nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
   printf '%s' "$table"
   return "$failed"
