@@ -1,7 +1,6 @@
 // Any bytes as what a client sends: the requests in them are the same however the bytes were cut, none is larger than
 // the limits, and each is refused with a 4xx in the API's own words or becomes requests that an engine could run.
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -86,7 +85,7 @@ void check_runnable(const PreparedReply& reply) {
 
 void answer(const HttpRequest& request) {
   static boost::asio::io_context io;
-  static boost::asio::thread_pool workers(1);
+  static Workers workers(1);
   static ServerContext context(ServerOptions{}, io, workers);
   static const ServedModel model = served_model();
   static const FakePrompts prompts;
