@@ -8,12 +8,14 @@
 // client had read it, median and 99th percentile. A beat hands each stream one token, all at once, as a round does.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -104,11 +106,14 @@ struct Outcome {
 
 Outcome run(BeatRunner& runner, int port, int num_streams, double rate, double seconds) {
   std::vector<std::unique_ptr<RawClient>> clients;
-  std::vector<pollfd> polls;
+  const int events_fd = ::epoll_create1(0);
   for (int i = 0; i < num_streams; ++i) {
     clients.push_back(std::make_unique<RawClient>(port));
     clients.back()->send(post_chat(R"({"messages":[{"role":"user","content":"x"}],"stream":true})"));
-    polls.push_back({clients.back()->socket(), POLLIN, 0});
+    epoll_event wanted{};
+    wanted.events = EPOLLIN;
+    wanted.data.u32 = static_cast<std::uint32_t>(i);
+    CHECK(::epoll_ctl(events_fd, EPOLL_CTL_ADD, clients.back()->socket(), &wanted) == 0);
   }
   while (runner.num_open() < static_cast<std::size_t>(num_streams)) std::this_thread::yield();
   const auto beats = static_cast<int>(seconds * rate / num_streams);
@@ -128,16 +133,18 @@ Outcome run(BeatRunner& runner, int port, int num_streams, double rate, double s
   std::vector<char> bytes(64 << 10);
   const auto give_up = begin + std::chrono::duration<double>(3 * seconds + 5);
   while (delays_ms.size() < expected && Steady::now() < give_up) {
-    ::poll(polls.data(), polls.size(), 1000);
-    for (std::size_t i = 0; i < polls.size(); ++i) {
-      if ((polls[i].revents & (POLLIN | POLLHUP)) == 0) continue;
-      const ssize_t got = ::read(polls[i].fd, bytes.data(), bytes.size());
-      if (got <= 0) polls[i].fd = -1;
+    epoll_event ready[64];
+    const int num_ready = ::epoll_wait(events_fd, ready, std::size(ready), 1000);
+    for (int e = 0; e < num_ready; ++e) {
+      const std::size_t i = ready[e].data.u32;
+      const ssize_t got = ::read(clients[i]->socket(), bytes.data(), bytes.size());
+      if (got <= 0) ::epoll_ctl(events_fd, EPOLL_CTL_DEL, clients[i]->socket(), nullptr);
       if (got > 0) scanners[i].push(std::string_view(bytes.data(), static_cast<std::size_t>(got)), delays_ms);
     }
   }
   const double took_s = std::chrono::duration<double>(Steady::now() - begin).count();
   engine.join();
+  ::close(events_fd);
   std::sort(delays_ms.begin(), delays_ms.end());
   const std::size_t n = delays_ms.size();
   if (n == 0) return {.lost = expected};

@@ -35,6 +35,8 @@ constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 
 Connection::Connection(asio::ip::tcp::socket socket, ServerContext& context)
     : socket_(std::move(socket)), context_(context), wake_timer_(context.io), write_timer_(context.io) {
+  boost::system::error_code ignored;  // then nothing is written at once
+  socket_.non_blocking(true, ignored);
   context_.connections.insert(this);
 }
 
@@ -115,6 +117,14 @@ void Connection::arm_write_timeout() {
   });
 }
 
+// What the system takes without waiting, of what a stream writes: nearly always all of it, and then a token costs no
+// timer and no turn of the io thread's queue.
+std::size_t Connection::write_at_once(std::string_view bytes) {
+  if (!socket_.non_blocking()) return 0;
+  boost::system::error_code error;  // would block, or broken: who writes the rest will hear of it
+  return socket_.write_some(asio::buffer(bytes), error);
+}
+
 awaitable<bool> Connection::write(std::string bytes) {
   if (closed_) co_return false;
   arm_write_timeout();
@@ -171,6 +181,10 @@ awaitable<bool> Connection::write_stream(std::string bytes) {
   if (bytes.empty()) co_return !closed_;  // an empty chunk would end the reply
   note_said(bytes);
   std::string framed = request_.is_http_1_0 ? std::move(bytes) : fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes);
+  if (closed_) co_return false;
+  const std::size_t num_written = write_at_once(framed);
+  if (num_written == framed.size()) co_return true;
+  framed.erase(0, num_written);
   const bool written = co_await write(std::move(framed));
   co_return written;
 }

@@ -65,6 +65,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_more();
   void on_read(const boost::system::error_code& error, std::size_t num_bytes);
   void arm_write_timeout();
+  std::size_t write_at_once(std::string_view bytes);  // how many were
   // Refused: refusal_ says why, and what follows on the connection is unknown. Nothing: the connection is done.
   enum class Arrival { Request, Refused, Nothing };
   boost::asio::awaitable<Arrival> receive(RequestReader& reader);
