@@ -53,9 +53,11 @@ class Terminal:
     def type(self, keys):
         os.write(self.fd, keys if isinstance(keys, bytes) else keys.encode() + b"\r")
 
-    def status(self):
+    def status(self, seconds=60):
+        deadline = time.monotonic() + seconds
         while self.pump(0.2):
-            pass
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the program did not end after {self.shown[self.read_at:]!r}")
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def close(self):
@@ -166,6 +168,7 @@ class Chat(unittest.TestCase):
         terminal = self.open()
         terminal.type("/system from another time")
         terminal.wait_for("System prompt: from another time")
+        terminal.wait_for(PROMPT)  # before it, the end of the input would be one of a line that nobody reads
         terminal.type(CTRL_D)
         self.assertEqual(terminal.status(), 0)
         self.assertEqual((self.folder / "rondo" / "chat_history").stat().st_mode & 0o777, 0o600)
