@@ -119,6 +119,8 @@ LineReader::Line LineReader::read(const char* prompt) {
     std::free(text);
   } else {
     terminal_->prompt = prompt;
+    // libedit shows the prompt first and takes the terminal over after it: a Ctrl-D in between would be the terminal's.
+    el_set(terminal_->edit, EL_PREP_TERM, 1);
     int size = 0;
     const char* text = el_gets(terminal_->edit, &size);
     if (std::exchange(terminal_->dropped, false)) {
