@@ -142,7 +142,10 @@ TEST_P(LongContextOn, TextsThatGrowOutOfTheBudgetAreWhatEachIsAloneAndUndrafted)
 std::vector<RealModel> sparse_models() {
   std::vector<RealModel> some;
   for (const RealModel& each : real_models()) {
-    if (each.name.starts_with("qwen4_exp") || each.name.starts_with("bundled")) some.push_back(each);
+    if (each.name.starts_with("qwen4_exp")) some.push_back(each);
+#ifndef RONDO_FEWER_RUNS  // under a sanitizer the bundled model takes minutes, and the fixture runs the same code
+    if (each.name.starts_with("bundled")) some.push_back(each);
+#endif
   }
   return some;
 }
