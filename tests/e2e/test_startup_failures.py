@@ -3,6 +3,7 @@
 
 Usage: test_startup_failures.py PROGRAM MODEL REFUSER   (REFUSER: failing_memory.so)
 """
+import http.client
 import os
 import random
 import signal
@@ -21,10 +22,21 @@ ASK = {"messages": [{"role": "user", "content": "What is 23 + 45?"}], "max_token
 FLAGS = ("--context", "256", "--parallel", "2", "--unpriced", "--port", "0")
 
 
+def ask(url):
+    """A reply. Who asks just when memory is refused may lose the connection or hear of it; who asks next may not."""
+    try:
+        status, body = served.post_json(url + "/v1/chat/completions", ASK)
+        if status == 200:
+            return body["choices"]
+    except (http.client.HTTPException, OSError, ValueError):
+        pass
+    return served.post_json(url + "/v1/chat/completions", ASK)[1]["choices"]
+
+
 class Start:
     """One start with one thing refused: how it ended, what was said, what was asked for, and a reply if it served."""
 
-    def __init__(self, kind=-1, number=-1):
+    def __init__(self, kind=-1, number=-1, asks=True):
         with tempfile.NamedTemporaryFile("r") as counts, tempfile.TemporaryFile("w+") as log:
             environment = os.environ | {"LD_PRELOAD": REFUSER, "RONDO_REFUSE_LOG": counts.name,
                                         "RONDO_REFUSE_KIND": str(kind), "RONDO_REFUSE_AT": str(number)}
@@ -38,7 +50,7 @@ class Start:
                     if line.startswith("Serving"):
                         url = line.split(" at ")[1].split()[0]
                     if line.startswith("Ready"):
-                        self.reply = served.post_json(url + "/v1/chat/completions", ASK)[1]["choices"]
+                        self.reply = ask(url) if asks else None
                         program.send_signal(signal.SIGTERM)
                 self.status = program.wait()
             finally:
@@ -56,8 +68,10 @@ class StartupFailures(unittest.TestCase):
         self.assertEqual((whole.status, whole.refused), (0, 0), whole.said)
         self.assertIsNotNone(whole.reply)
         ended = 0
-        for kind, asked in enumerate(whole.asked):
+        for kind, asked in enumerate(Start(asks=False).asked):
             self.assertGreater(asked, 2, KINDS[kind])
+            if asked > SAMPLES:
+                asked -= asked // 100  # at the end comes the stop
             numbers = range(1, asked + 1)
             if asked > SAMPLES:
                 numbers = sorted(random.Random(7).sample(numbers, SAMPLES))
