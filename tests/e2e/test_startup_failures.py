@@ -18,7 +18,6 @@ import served
 PROGRAM, MODEL, REFUSER = "", "", ""
 KINDS = ("memory", "mapping", "thread")
 SAMPLES = 40  # of the many thousand times that memory is asked for; mappings and threads are refused each
-OPENSSL = 3000  # the first so many times it is mostly OpenSSL, making itself ready: refused there, it crashes (3.0)
 ASK = {"messages": [{"role": "user", "content": "What is 23 + 45?"}], "max_tokens": 8}
 FLAGS = ("--context", "256", "--parallel", "2", "--unpriced", "--port", "0")
 
@@ -71,11 +70,10 @@ class StartupFailures(unittest.TestCase):
         ended = 0
         for kind, asked in enumerate(Start(asks=False).asked):
             self.assertGreater(asked, 2, KINDS[kind])
-            numbers = range(1, asked + 1)
             if asked > SAMPLES:
                 asked -= asked // 100  # at the end comes the stop
-                numbers = range(OPENSSL, asked + 1)
-            if len(numbers) > SAMPLES:
+            numbers = range(1, asked + 1)
+            if asked > SAMPLES:
                 numbers = sorted(random.Random(7).sample(numbers, SAMPLES))
             for number in numbers:
                 with self.subTest(kind=KINDS[kind], number=number, of=asked):
