@@ -1,10 +1,12 @@
 #include "ckpt/shards.h"
 
+#include <dirent.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <optional>
 
 #include "base/json.h"
@@ -76,9 +78,11 @@ struct FilesPresent {
 };
 FilesPresent safetensors_files(const std::string& folder) {
   FilesPresent files;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::string file = it->path().filename().string();
+  // Not by std::filesystem: its iterator ends the program where it gets no memory. A folder that cannot be listed has
+  // no files; what is needed from it is missed by name.
+  const std::unique_ptr<DIR, int (*)(DIR*)> listed(::opendir(folder.c_str()), ::closedir);
+  while (const dirent* entry = listed ? ::readdir(listed.get()) : nullptr) {
+    std::string file = entry->d_name;
     if (!file.ends_with(kSuffix)) continue;
     (is_plain_name(file) ? files.plain : files.odd).push_back(std::move(file));
   }
