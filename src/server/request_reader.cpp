@@ -9,6 +9,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -21,6 +22,8 @@ using boost::beast::iequals;
 struct RequestReader::Parser : http::request_parser<http::string_body> {};
 
 namespace {
+
+constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
 std::string text_of(boost::beast::string_view text) { return std::string(text.data(), text.size()); }
 
@@ -69,6 +72,8 @@ RequestReader::Progress RequestReader::feed(std::string& received) {
 
 bool RequestReader::put(std::string& received) {
   while (!received.empty()) {
+    // Too few bytes for a last chunk cannot end the body, and Beast asserts that there are more.
+    if (header_checked_ && parser_->chunked() && received.size() < kLastChunk.size()) return true;
     boost::system::error_code error;
     const std::size_t eaten = parser_->put(boost::asio::buffer(received), error);
     received.erase(0, eaten);

@@ -38,6 +38,24 @@ TEST(RequestReader, ReadsTheSameRequestHoweverItsBytesAreCut) {
   }
 }
 
+// Each byte by itself, as a slow client's come. The debug build has Beast's own assertions on.
+TEST(RequestReader, ReadsABodyInChunksByteByByte) {
+  const std::string header = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const std::string chunks : {"", "1\r\na\r\n", "3\r\nabc\r\n2;x=y\r\nde\r\n"}) {
+    for (const std::string end : {"0\r\n\r\n", "0\r\nTrailer: t\r\n\r\n", "000\r\n\r\n"}) {
+      RequestReader reader(1000, 1000);
+      std::string received;
+      const std::string bytes = header + chunks + end;
+      for (std::size_t i = 0; i < bytes.size(); ++i) {
+        received += bytes[i];
+        ASSERT_EQ(reader.feed(received) == Progress::Complete, i + 1 == bytes.size())
+            << "byte " << i << " of " << bytes;
+      }
+      EXPECT_TRUE(received.empty());
+    }
+  }
+}
+
 TEST(RequestReader, KnowsWhereInARequestItIs) {
   RequestReader reader(1000, 1000);
   std::string received = "\r\n";
