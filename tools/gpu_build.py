@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-LIBRARIES = {"libcrypto.so": "libcrypto.so.3", "libpcre2-8.so": "libpcre2-8.so.0", "libutf8proc.so": "libutf8proc.so.2",
+LIBRARIES = {"libsodium.so": "libsodium.so.23", "libpcre2-8.so": "libpcre2-8.so.0", "libutf8proc.so": "libutf8proc.so.2",
              "libedit.so": "libedit.so.2"}
 
 

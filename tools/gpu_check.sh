@@ -15,12 +15,11 @@ pack() {
   mkdir -p "$to"
   ninja -C "$here/build-cuda" -t commands "${programs[@]}" | sed "s|$here|@ROOT@|g" >"$to/commands"
   local deps; deps=$(mktemp -d)
-  mkdir -p "$deps/deps/include/openssl" "$deps/deps/lib"
-  { ninja -C "$here/build" -t deps || true; } | grep -oE '/usr/include/((boost|gtest|spdlog|CLI|fmt|openssl|tl)/[^ ]+|utf8proc\.h|pcre2\.h|histedit\.h)' |
+  mkdir -p "$deps/deps/include" "$deps/deps/lib"
+  { ninja -C "$here/build" -t deps || true; } | grep -oE '/usr/include/((boost|gtest|spdlog|CLI|fmt|sodium|tl)/[^ ]+|utf8proc\.h|pcre2\.h|histedit\.h)' |
     sort -u | sed 's|^/||' | tar cf - -C / -T - | tar xf - -C "$deps/deps" --strip-components=1
-  cp /usr/include/x86_64-linux-gnu/openssl/* "$deps/deps/include/openssl/"
   cp /usr/include/histedit.h "$deps/deps/include/"
-  for name in boost_json.so.1.81.0 boost_container.so.1.81.0 spdlog.so.1.10.0 fmt.so.9.1.0 pcre2-8.so.0 utf8proc.so.2 crypto.so.3 \
+  for name in boost_json.so.1.81.0 boost_container.so.1.81.0 spdlog.so.1.10.0 fmt.so.9.1.0 pcre2-8.so.0 utf8proc.so.2 sodium.so.23 \
     edit.so.2 bsd.so.0 md.so.0 tinfo.so.6 gtest.a gtest_main.a; do
     cp -L "$lib/lib$name" "$deps/deps/lib/"
   done

@@ -15,7 +15,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 BUILD=(g++ cmake ninja-build pkg-config libboost1.81-dev libboost-json1.81-dev libexpected-dev libutf8proc-dev
-  libpcre2-dev libcli11-dev libfmt-dev libspdlog-dev libssl-dev libedit-dev)
+  libpcre2-dev libcli11-dev libfmt-dev libspdlog-dev libsodium-dev libedit-dev)
 TEST=(libgtest-dev librapidcheck-dev python3 python3-venv curl)
 PAGE=(chromium)
 CHECK=(clang-format-14 clang-tidy-14 python3)

@@ -1,7 +1,7 @@
 #include "server/api_keys.h"
 
 #include <fmt/format.h>
-#include <openssl/crypto.h>
+#include <sodium/utils.h>
 
 #include <algorithm>
 #include <cctype>
@@ -64,7 +64,7 @@ bool ApiKeys::admit(std::string_view key) const {
   const std::string hash = sha256_hex(key);
   unsigned matches = 0;
   for (const std::string& known : hashes_) {
-    matches |= static_cast<unsigned>(CRYPTO_memcmp(known.data(), hash.data(), kHexDigits) == 0);
+    matches |= static_cast<unsigned>(sodium_memcmp(known.data(), hash.data(), kHexDigits) == 0);
   }
   return matches != 0;
 }
