@@ -1,4 +1,5 @@
-// kLanes codes of a quantised format as float32, in namespace RONDO_ISA: what simd.h is for floats. Included only by
+// kLanes codes of a quantised format as float32, in namespace RONDO_ISA: what simd.h is for floats. A Run is what codes
+// that share a scale mean: set(...) by the scale, at(p) the values of the kLanes codes from p on. Included only by
 // files compiled per instruction set.
 #pragma once
 
@@ -45,6 +46,9 @@ struct E4m3Values {
 };
 constexpr E4m3Values kE4m3;
 
+template <int Bits>
+struct AffineRun;
+
 #if defined(__AVX512F__)
 
 // E4M3 has the layout of a half without its upper exponent bit: shifted into place, it is the value times 2^-8.
@@ -60,13 +64,10 @@ inline F32 e4m3_lanes(const std::uint8_t* p, int n) {
 
 // Lane i has code i of eight bytes in its low four bits, and others above them.
 inline __m512i nibble_lanes(const std::uint8_t* p) {
-  const __m512i bytes = _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-  return _mm512_or_si512(bytes, _mm512_slli_epi64(bytes, 28));
-}
-inline void e2m1_block(const std::uint8_t* p, float scale, float tensor_scale, float* out) {
-  const __m512 values = _mm512_set_ps(-6, -4, -3, -2, -1.5F, -1, -0.5F, -0.0F, 6, 4, 3, 2, 1.5F, 1, 0.5F, 0);
-  const __m512 code = _mm512_permutexvar_ps(nibble_lanes(p), values);
-  _mm512_storeu_ps(out, _mm512_mul_ps(_mm512_mul_ps(code, _mm512_set1_ps(scale)), _mm512_set1_ps(tensor_scale)));
+  const __m512i bytes = _mm512_castsi128_si512(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  const __m512i half = _mm512_set_epi32(1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
+  const __m512i shift = _mm512_set_epi32(28, 24, 20, 16, 12, 8, 4, 0, 28, 24, 20, 16, 12, 8, 4, 0);
+  return _mm512_srlv_epi32(_mm512_permutexvar_epi32(half, bytes), shift);
 }
 
 template <int Bits>
@@ -88,6 +89,25 @@ inline F32 unsigned_lanes(const std::uint8_t* p) {
 }
 
 inline F32 fused(F32 a, F32 b, F32 c) { return fma(a, b, c); }
+
+// A run's sixteen values first, then a choice among them for each code: arithmetic once a run, not once a weight.
+struct E2m1Run {
+  F32 values;
+  void set(float scale, float tensor_scale) {
+    const F32 codes = {_mm512_set_ps(-6, -4, -3, -2, -1.5F, -1, -0.5F, -0.0F, 6, 4, 3, 2, 1.5F, 1, 0.5F, 0)};
+    values = codes * all(scale) * all(tensor_scale);
+  }
+  F32 at(const std::uint8_t* p) const { return {_mm512_permutexvar_ps(nibble_lanes(p), values.v)}; }
+};
+template <>
+struct AffineRun<4> {
+  F32 values;
+  void set(F32 scale, F32 bias) {
+    const F32 codes = {_mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)};
+    values = fused(codes, scale, bias);
+  }
+  F32 at(const std::uint8_t* p) const { return {_mm512_permutexvar_ps(nibble_lanes(p), values.v)}; }
+};
 
 #elif defined(__AVX2__)
 
@@ -111,15 +131,17 @@ inline __m256i nibble_lanes(const std::uint8_t* p) {
   __builtin_memcpy(&bytes, p, sizeof bytes);
   return _mm256_srlv_epi32(_mm256_set1_epi32(bytes), _mm256_set_epi32(28, 24, 20, 16, 12, 8, 4, 0));
 }
-inline void e2m1_block(const std::uint8_t* p, float scale, float tensor_scale, float* out) {
-  const __m256 sizes = _mm256_set_ps(6, 4, 3, 2, 1.5F, 1, 0.5F, 0);
-  for (int i = 0; i < 16; i += kLanes) {
-    const __m256i codes = nibble_lanes(p + i / 2);
-    const __m256i sign = _mm256_slli_epi32(_mm256_and_si256(codes, _mm256_set1_epi32(8)), 28);
-    const __m256 code = _mm256_xor_ps(_mm256_permutevar8x32_ps(sizes, codes), _mm256_castsi256_ps(sign));
-    _mm256_storeu_ps(out + i, _mm256_mul_ps(_mm256_mul_ps(code, _mm256_set1_ps(scale)), _mm256_set1_ps(tensor_scale)));
+struct E2m1Run {
+  F32 sizes;  // values of the codes without a sign
+  void set(float scale, float tensor_scale) {
+    sizes = F32{_mm256_set_ps(6, 4, 3, 2, 1.5F, 1, 0.5F, 0)} * all(scale) * all(tensor_scale);
   }
-}
+  F32 at(const std::uint8_t* p) const {
+    const __m256i codes = nibble_lanes(p);
+    const __m256i sign = _mm256_slli_epi32(_mm256_and_si256(codes, _mm256_set1_epi32(8)), 28);
+    return {_mm256_xor_ps(_mm256_permutevar8x32_ps(sizes.v, codes), _mm256_castsi256_ps(sign))};
+  }
+};
 
 template <int Bits>
 inline F32 unsigned_lanes(const std::uint8_t* p) {
@@ -147,10 +169,16 @@ inline F32 e4m3_lanes(const std::uint8_t* p, int n) {
   return load(values);
 }
 
-inline void e2m1_block(const std::uint8_t* p, float scale, float tensor_scale, float* out) {
-  constexpr float kValues[16] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6, -0.0F, -0.5F, -1, -1.5F, -2, -3, -4, -6};
-  for (int i = 0; i < 16; ++i) out[i] = kValues[p[i / 2] >> (i % 2 * 4) & 15] * scale * tensor_scale;
-}
+struct E2m1Run {
+  float own_scale, tensor_scale;
+  void set(float scale, float of_tensor) { own_scale = scale, tensor_scale = of_tensor; }
+  F32 at(const std::uint8_t* p) const {
+    constexpr float kValues[16] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6, -0.0F, -0.5F, -1, -1.5F, -2, -3, -4, -6};
+    F32 out;
+    for (int i = 0; i < kLanes; ++i) out.v[i] = kValues[p[i / 2] >> (i % 2 * 4) & 15] * own_scale * tensor_scale;
+    return out;
+  }
+};
 
 template <int Bits>
 inline F32 unsigned_lanes(const std::uint8_t* p) {
@@ -170,5 +198,11 @@ inline F32 fused(F32 a, F32 b, F32 c) {
 
 #endif
 
+template <int Bits>
+struct AffineRun {
+  F32 scale, bias;
+  void set(F32 own_scale, F32 own_bias) { scale = own_scale, bias = own_bias; }
+  F32 at(const std::uint8_t* p) const { return fused(unsigned_lanes<Bits>(p), scale, bias); }
+};
 }  // namespace
 }  // namespace rondo::RONDO_ISA
