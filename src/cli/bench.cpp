@@ -40,28 +40,14 @@ class LoneStream {
 
   double prompt_tok_s(const std::vector<std::int32_t>& ids) {
     const auto begin = SteadyClock().now();
-    fill(ids);
+    first_token(ids);
     return static_cast<double>(ids.size()) / seconds_since(begin);
   }
 
   double decode_tok_s(const std::vector<std::int32_t>& prompt, int tokens) {
-    fill(prompt);
-    std::int32_t token = prompt.back();
+    std::int32_t token = first_token(prompt);
     const auto begin = SteadyClock().now();
-    for (int i = 0; i < tokens; ++i) {
-      const Window window{.slot = 0,
-                          .start_pos = pos_++,
-                          .ids = {&token, 1},
-                          .certain = 1,
-                          .blocks = blocks_,
-                          .draw = &greedy_,
-                          .generated = {},
-                          .masks = {},
-                          .num_top_logprobs = -1};
-      token = model_.verify({&window, 1}).tokens[0];
-      const Kept kept{.slot = 0, .rows = 1, .next_token = token, .feeds_head = false};
-      model_.commit({&kept, 1});
-    }
+    for (int i = 0; i < tokens; ++i) token = next_token(token);
     return tokens / seconds_since(begin);
   }
 
@@ -70,11 +56,32 @@ class LoneStream {
     return std::chrono::duration<double>(SteadyClock().now() - begin).count();
   }
 
-  void fill(const std::vector<std::int32_t>& ids) {
+  std::int32_t next_token(std::int32_t token) {
+    const Window window{.slot = 0,
+                        .start_pos = pos_++,
+                        .ids = {&token, 1},
+                        .certain = 1,
+                        .blocks = blocks_,
+                        .draw = &greedy_,
+                        .generated = {},
+                        .masks = {},
+                        .num_top_logprobs = -1};
+    const Kept kept{.slot = 0, .rows = 1, .next_token = model_.verify({&window, 1}).tokens[0], .feeds_head = false};
+    model_.commit({&kept, 1});
+    return kept.next_token;
+  }
+
+  // Prompt rows may only be queued, on a GPU; a token that is drawn is waited for.
+  std::int32_t first_token(std::span<const std::int32_t> prompt) {
+    fill(prompt.first(prompt.size() - 1));
+    return next_token(prompt.back());
+  }
+
+  void fill(std::span<const std::int32_t> ids) {
     model_.release(0);
     for (pos_ = 0; pos_ < static_cast<int>(ids.size());) {
       const int count = std::min(model_.facts().max_rows, static_cast<int>(ids.size()) - pos_);
-      const auto rows = std::span(ids).subspan(static_cast<std::size_t>(pos_), static_cast<std::size_t>(count));
+      const auto rows = ids.subspan(static_cast<std::size_t>(pos_), static_cast<std::size_t>(count));
       const Slice slice{.slot = 0, .start_pos = pos_, .ids = rows, .blocks = blocks_, .feeds_head = false};
       model_.prefill({&slice, 1});
       pos_ += count;
