@@ -310,54 +310,66 @@ class SchemaReader {
     return rules_.choice(alternatives);
   }
 
-  Result<std::optional<double>> read_bound(const Schema& schema, std::string_view keyword,
-                                           const std::string& path) const {
+  // The number at `keyword`; nullptr: none is given.
+  Result<const json::Value*> find_number(const Schema& schema, std::string_view keyword,
+                                         const std::string& path) const {
     const json::Value* value = schema.if_contains(keyword);
-    if (value == nullptr) return std::nullopt;
-    if (!value->is_number()) return wrong(child_path(path, keyword), fmt::format("{} is a number", keyword));
-    return value->to_number<double>();
+    if (value != nullptr && !value->is_number()) {
+      return wrong(child_path(path, keyword), fmt::format("{} is a number", keyword));
+    }
+    return value;
   }
 
   struct Bounds {
-    std::optional<double> low, high, above, below;
+    const json::Value *low, *high, *above, *below;  // nullptr: none
   };
   Result<Bounds> read_bounds(const Schema& schema, const std::string& path) const {
-    Bounds bounds;
+    Bounds bounds{};
     for (const auto& [keyword, place] :
          {std::pair{"minimum", &bounds.low}, std::pair{"maximum", &bounds.high},
           std::pair{"exclusiveMinimum", &bounds.above}, std::pair{"exclusiveMaximum", &bounds.below}}) {
-      TRY(*place, read_bound(schema, keyword, path));
+      TRY(*place, find_number(schema, keyword, path));
     }
     return bounds;
   }
 
+  // The whole number next to it, within what integers of our texts stay below. Not by way of a double where the schema
+  // has an integer: from 2^53 on two of them would be one.
+  enum class Side { Below, Above };
+  static std::int64_t whole_number(const json::Value& number, Side side) {
+    constexpr std::int64_t kMost = 1'000'000'000'000'000'000;
+    if (number.is_int64()) return std::clamp(number.get_int64(), -kMost, kMost);
+    const double value = number.to_number<double>();
+    constexpr auto kMostDouble = static_cast<double>(kMost);
+    return static_cast<std::int64_t>(
+        std::clamp(side == Side::Above ? std::ceil(value) : std::floor(value), -kMostDouble, kMostDouble));
+  }
+
   Result<ExprId> read_integer(const Schema& schema, const std::string& path) {
     TRY(const Bounds bounds, read_bounds(schema, path));
-    constexpr double kMost = 1e18;  // what numbers of our texts stay below
     std::optional<std::int64_t> low, high;
-    const auto at_least = [&](double value) {
-      low = std::max(low.value_or(-1'000'000'000'000'000'000),
-                     static_cast<std::int64_t>(std::clamp(value, -kMost, kMost)));
-    };
-    const auto at_most = [&](double value) {
-      high = std::min(high.value_or(1'000'000'000'000'000'000),
-                      static_cast<std::int64_t>(std::clamp(value, -kMost, kMost)));
-    };
-    if (bounds.low) at_least(std::ceil(*bounds.low));
-    if (bounds.above) at_least(std::floor(*bounds.above) + 1);
-    if (bounds.high) at_most(std::floor(*bounds.high));
-    if (bounds.below) at_most(std::ceil(*bounds.below) - 1);
+    if (bounds.low != nullptr) low = whole_number(*bounds.low, Side::Above);
+    if (bounds.above != nullptr) {
+      const std::int64_t least = whole_number(*bounds.above, Side::Below) + 1;
+      low = std::max(low.value_or(least), least);
+    }
+    if (bounds.high != nullptr) high = whole_number(*bounds.high, Side::Below);
+    if (bounds.below != nullptr) {
+      const std::int64_t most = whole_number(*bounds.below, Side::Above) - 1;
+      high = std::min(high.value_or(most), most);
+    }
     return json_.integer(low, high);
   }
 
   Result<ExprId> read_number(const Schema& schema, const std::string& path) {
     TRY(const Bounds bounds, read_bounds(schema, path));
-    const auto to_bound = [&](std::optional<double> included, std::optional<double> excluded, std::string_view keyword,
+    const auto to_bound = [&](const json::Value* at, const json::Value* beyond, std::string_view keyword,
                               bool is_low) -> Result<std::optional<JsonText::Bound>> {
-      if (!included && !excluded) return std::nullopt;
-      const bool excluded_counts =
-          excluded && (!included || (is_low ? *excluded >= *included : *excluded <= *included));
-      const double value = excluded_counts ? *excluded : *included;
+      if (at == nullptr && beyond == nullptr) return std::nullopt;
+      const double included = (at != nullptr ? at : beyond)->to_number<double>();
+      const double excluded = (beyond != nullptr ? beyond : at)->to_number<double>();
+      const bool excluded_counts = beyond != nullptr && (is_low ? excluded >= included : excluded <= included);
+      const double value = excluded_counts ? excluded : included;
       constexpr double kMost = 1e12;
       if (value != std::floor(value) || std::abs(value) > kMost) {
         return unsupported(child_path(path, keyword),
@@ -374,14 +386,15 @@ class SchemaReader {
                            const std::string& path) const {
     Count count;
     for (const auto& [keyword, place] : {std::pair{least, &count.least}, std::pair{most, &count.most}}) {
-      TRY(const std::optional<double> value, read_bound(schema, keyword, path));
-      if (!value) continue;
-      if (*value < 0 || *value != std::floor(*value)) {
+      TRY(const json::Value* given, find_number(schema, keyword, path));
+      if (given == nullptr) continue;
+      const auto value = given->to_number<double>();
+      if (value < 0 || value != std::floor(value)) {
         return wrong(child_path(path, keyword), fmt::format("{} is a whole number from 0", keyword));
       }
-      if (*value > kMostCount)
+      if (value > kMostCount)
         return unsupported(child_path(path, keyword), fmt::format("{} above {} is not supported", keyword, kMostCount));
-      *place = static_cast<int>(*value);
+      *place = static_cast<int>(value);
     }
     return count;
   }

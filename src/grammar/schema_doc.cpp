@@ -68,11 +68,16 @@ bool requires_name(const json::Object& schema, std::string_view name) {
   return required != nullptr && required->is_array() && contains(required->get_array(), json::Value(name));
 }
 
+bool is_greater(const json::Value& a, const json::Value& b) {
+  if (a.is_int64() && b.is_int64()) return a.get_int64() > b.get_int64();  // from 2^53 on doubles may be one
+  return a.to_number<double>() > b.to_number<double>();
+}
+
 // Keywords of which the stricter one counts.
 json::Value stricter(std::string_view keyword, const json::Value& a, const json::Value& b) {
   const bool is_least =
       keyword == "minimum" || keyword == "exclusiveMinimum" || keyword == "minLength" || keyword == "minItems";
-  return (a.to_number<double>() > b.to_number<double>()) == is_least ? a : b;
+  return is_greater(a, b) == is_least ? a : b;
 }
 
 const std::string_view kBounds[] = {"minimum", "exclusiveMinimum", "minLength", "minItems",
