@@ -101,6 +101,11 @@ json::Object properties_of(const json::Object& schema) {
   return properties != nullptr && properties->is_object() ? properties->get_object() : json::Object{};
 }
 
+// `items` of one is about all elements, and put beside `prefixItems` of the other it would be about those after them.
+bool rules_on_first_items(const json::Object& one, const json::Object& other) {
+  return one.contains("items") && !one.contains("prefixItems") && other.contains("prefixItems");
+}
+
 bool has_all_names(const json::Object& names, const json::Object& of) {
   return std::all_of(of.begin(), of.end(), [&](const auto& member) { return names.contains(member.key()); });
 }
@@ -216,6 +221,9 @@ Result<json::Object> SchemaDoc::merge(const json::Object& a, const json::Object&
       (closes_object(b) && !has_all_names(names_b, names_a))) {
     return refuse_schema(ErrorCode::Unsupported, path,
                          "one part has properties that additionalProperties of another part rules on");
+  }
+  if (rules_on_first_items(a, b) || rules_on_first_items(b, a)) {
+    return refuse_schema(ErrorCode::Unsupported, path, "one part has prefixItems that items of another part rules on");
   }
   return merged;
 }
