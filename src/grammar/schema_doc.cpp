@@ -160,6 +160,10 @@ bool is_note(std::string_view keyword) {
   return keyword.substr(0, 2) == "x-" || std::find(std::begin(kNotes), std::end(kNotes), keyword) != std::end(kNotes);
 }
 
+bool only_notes(const json::Object& schema) {
+  return std::all_of(schema.begin(), schema.end(), [](const auto& member) { return is_note(member.key()); });
+}
+
 SchemaAt SchemaDoc::find(std::string_view reference) const {
   SchemaAt found{&root_, "#"};
   for (std::size_t pos = 1; pos < reference.size() && found.schema != nullptr;) {

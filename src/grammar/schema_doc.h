@@ -20,6 +20,7 @@ std::string child_path(const std::string& path, std::string_view key);
 tl::unexpected<Error> refuse_schema(ErrorCode code, const std::string& path, std::string_view why);
 
 bool is_note(std::string_view keyword);  // says nothing about the text
+bool only_notes(const json::Object& schema);
 
 class SchemaDoc {
  public:
