@@ -110,7 +110,8 @@ bool Scheduler::waits_for_leader(Waiting& waiting, int found_tokens) {
   };
   if (waiting.meet_tokens > 0) {
     const Sequence* leader = find(waiting.leader);
-    if (leader != nullptr && is_on_its_way(*leader, waiting.meet_tokens)) return true;
+    const bool is_there = found_tokens >= waiting.meet_tokens;  // saved by another one meanwhile
+    if (!is_there && leader != nullptr && is_on_its_way(*leader, waiting.meet_tokens)) return true;
     waiting.meet_tokens = 0;
   }
   if (waiting.times_deferred >= kMostDeferrals) return false;

@@ -195,6 +195,34 @@ TEST(Engine, AStreamWhoseTextTurnsEasyDraftsAgain) {
   EXPECT_GT(sink->end->usage.accepted, 500);
 }
 
+// Of the same beginning: a decoding one beside them, a long one whose head is left alone, one that waits for its state,
+// and a short one that does not wait as its head must follow. The short one's state serves the waiting one as well.
+TEST(Engine, WhoWaitsForAStateGoesOnAsSoonAsAnybodyHasSavedIt) {
+  constexpr int kCommon = 100;
+  FakeOptions o = options(4);
+  o.context_tokens = 600;
+  o.num_states = 8;
+  o.vocab_size = 1000;
+  Rig s(o);
+  const auto with = [](Request r, std::int32_t own_id, int draft_depth) {
+    r.prompt_ids[std::min<std::size_t>(kCommon, r.prompt_ids.size() - 1)] = own_id;
+    r.max_draft_depth = draft_depth;
+    r.draw.seed = 1;
+    return r;
+  };
+  const auto decoding = s.submit(with(request(3, 500), 900, 0));
+  while (decoding->ids.empty()) s.engine.turn();
+  const auto leader = s.submit(with(request(kCommon + 300, 100), 901, 0));
+  const auto waiting = s.submit(with(request(kCommon + 2, 100), 902, 0));
+  const auto quick = s.submit(with(request(kCommon + 2, 100), 903, 4));
+  while (quick->ids.empty()) s.engine.turn();
+  ASSERT_EQ(s.engine.status().running, 3);
+  for (int turn = 0; turn < 3; ++turn) s.engine.turn();
+  EXPECT_FALSE(waiting->ids.empty());
+  EXPECT_TRUE(leader->ids.empty());
+  EXPECT_EQ(s.engine.counters().cached_tokens, std::uint64_t{kCommon});
+}
+
 TEST(Inbox, GivesMessagesInTheOrderTheyWerePosted) {
   Inbox inbox;
   for (std::uint64_t id = 1; id <= 5; ++id) inbox.post({RequestId{id}, std::nullopt});
