@@ -49,12 +49,6 @@ void NetworkModel::keep_waiting(int slot_index, const float* hidden, std::int32_
   to.waiting_ids.push_back(next_token);
 }
 
-void NetworkModel::begin_head_batch() {
-  reservation_->begin_staging(stream_);
-  spans_.clear();
-  rows_ = 0;
-}
-
 void NetworkModel::add_head_row(const float* hidden, std::int32_t id) {
   const Workspace& w = reservation_->workspace();
   CHECK(rows_ < facts_.max_rows);
@@ -89,7 +83,7 @@ void NetworkModel::absorb_waiting(const Slice& slice) {
   Slot& of = slot(slice.slot);
   for (auto left = static_cast<int>(of.waiting_ids.size()); left > 0;) {
     const int count = std::min(left, facts_.max_rows);
-    begin_head_batch();
+    begin_batch();
     for (int row = 0; row < count; ++row)
       add_head_row(waiting_row(slice.slot, row), of.waiting_ids[static_cast<std::size_t>(row)]);
     add_head_span(slice.slot, of.head_next, count, slice.blocks);
@@ -106,7 +100,7 @@ void NetworkModel::absorb_prompt(std::span<const Slice> slices) {
   for (const Slice& slice : slices) {
     if (slice.feeds_head) absorb_waiting(slice);
   }
-  begin_head_batch();
+  begin_batch();
   for (const Slice& slice : slices) {
     Slot& of = slot(slice.slot);
     if (!slice.feeds_head) continue;
@@ -154,7 +148,7 @@ void NetworkModel::absorb_ahead(const DraftStream& stream) {
   const auto waiting = static_cast<int>(of.waiting_ids.size());
   int absorbed = 0;
   while (waiting - absorbed > facts_.max_rows) {
-    begin_head_batch();
+    begin_batch();
     for (int row = absorbed; row < absorbed + facts_.max_rows; ++row)
       add_head_row(waiting_row(stream.slot, row), of.waiting_ids[static_cast<std::size_t>(row)]);
     add_head_span(stream.slot, of.head_next + absorbed, facts_.max_rows, stream.blocks);
@@ -165,7 +159,7 @@ void NetworkModel::absorb_ahead(const DraftStream& stream) {
 }
 
 void NetworkModel::absorb_group(std::span<const DraftStream> streams, std::size_t begin, std::size_t end) {
-  begin_head_batch();
+  begin_batch();
   head_rows_.clear();
   all_streams_.clear();
   for (std::size_t i = begin; i < end; ++i) {
@@ -186,7 +180,7 @@ void NetworkModel::absorb_group(std::span<const DraftStream> streams, std::size_
 }
 
 std::span<const Drawn> NetworkModel::draft_next(std::span<const int> still_drafting) {
-  begin_head_batch();
+  begin_batch();
   head_rows_.clear();
   const Workspace& w = reservation_->workspace();
   for (const int i : still_drafting) {

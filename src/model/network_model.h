@@ -99,7 +99,6 @@ class NetworkModel final : public Model {
   void forget_waiting(int slot_index, int count);
   void absorb_waiting(const Slice& slice);
   void absorb_prompt(std::span<const Slice> slices);
-  void begin_head_batch();
   void add_head_row(const float* hidden, std::int32_t id);
   void add_head_span(int slot_index, int start_pos, int count, std::span<const std::int32_t> blocks);
   void run_head_batch();
