@@ -17,7 +17,6 @@ class FadingShare {
     seen_ = seen_ * kFade + 1.0F;
   }
   float share(float prior) const { return (kept_ + kPriorWeight * prior) / (seen_ + kPriorWeight); }
-  float seen() const { return seen_; }
 
  private:
   static constexpr float kFade = 0.95F;        // some 20 rounds back

@@ -100,6 +100,7 @@ Result<RequestId> Engine::submit(Request request, std::shared_ptr<EventSink> sin
   ++s.requests;
   if (s.inbox.post({id, Submission{id, std::move(request), std::move(sink), s.clock.now()}})) return id;
   --s.requests;
+  s.open.fetch_sub(1);
   return failure(ErrorCode::Unavailable, "the engine has stopped");
 }
 

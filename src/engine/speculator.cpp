@@ -160,7 +160,6 @@ void Speculator::draft_first(std::span<Sequence* const> sequences) {
     sequences[stream]->parked_ms = 0;
   }
   const std::span<const Drawn> drawn = model_.draft_first(streams_);
-  ++level_passes_;
   pass_ms_ += costs_.absorb_ms(absorbed);
   charged_ms_ += costs_.absorb_ms(charged);
   for (std::size_t j = 0; j < drafting_.size(); ++j) take_draft(*sequences[drafting_[j]], drafting_[j], drawn[j]);
@@ -168,7 +167,6 @@ void Speculator::draft_first(std::span<Sequence* const> sequences) {
 
 void Speculator::draft_level(std::span<Sequence* const> sequences) {
   const std::span<const Drawn> drawn = model_.draft_next(still_drafting_);
-  ++level_passes_;
   const double level_ms = costs_.level_ms(static_cast<int>(still_drafting_.size()));
   pass_ms_ += level_ms;
   charged_ms_ += level_ms;

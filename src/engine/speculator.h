@@ -28,7 +28,6 @@ class Speculator {
   void end_round(RoundRecord& record, double real_ms);
 
   RoundCosts& costs() { return costs_; }
-  std::uint64_t level_passes() const { return level_passes_; }  // absorb passes and deeper levels run
 
  private:
   void predict(std::span<Sequence* const> sequences, double round_ms);
@@ -46,7 +45,6 @@ class Speculator {
   DraftBudget budget_;
   double pass_ms_ = 0;     // head passes of this round, by the tables
   double charged_ms_ = 0;  // the same, with an absorbed backlog charged over the rounds to come
-  std::uint64_t level_passes_ = 0;
   // Room of one pass, [max_streams] each.
   std::vector<StreamOdds> odds_;
   std::vector<float> survival_;  // [max_streams, max_drafts]

@@ -16,7 +16,6 @@ class StallBound {
   // At least 1, at most max_rows. round_ms: what the round after the fill is going to take.
   int rows(const RoundCosts& costs, double mean_context, double round_ms) const;
   void see_fill(const RoundCosts& costs, double mean_context, int rows, double real_ms);
-  double stall_ms() const { return stall_ms_; }
 
  private:
   double stall_ms_;
