@@ -6,7 +6,9 @@ namespace rondo {
 
 namespace {
 
-constexpr unsigned kString = 1, kNull = 2, kBoolean = 4, kNumber = 8, kArray = 16, kObject = 32, kAny = 63;
+// kFraction: a number that is no integer.
+constexpr unsigned kString = 1, kNull = 2, kBoolean = 4, kInteger = 8, kFraction = 16, kArray = 32, kObject = 64,
+                   kAny = 127;
 constexpr int kMostParts = 1000;  // looked at for one argument: a schema may refer to itself, many times over
 constexpr std::string_view kSpace = " \t\r\n";
 
@@ -20,7 +22,8 @@ unsigned kind_named(std::string_view type) {
   if (type == "string") return kString;
   if (type == "null") return kNull;
   if (type == "boolean") return kBoolean;
-  if (type == "integer" || type == "number") return kNumber;
+  if (type == "integer") return kInteger;
+  if (type == "number") return kInteger | kFraction;
   if (type == "array") return kArray;
   return type == "object" ? kObject : 0;
 }
@@ -32,7 +35,8 @@ unsigned kind_of(const json::Value& value) {
     case boost::json::kind::string: return kString;
     case boost::json::kind::array: return kArray;
     case boost::json::kind::object: return kObject;
-    default: return kNumber;
+    case boost::json::kind::double_: return kInteger | kFraction;
+    default: return kInteger;
   }
 }
 
@@ -113,9 +117,9 @@ const json::Object* find_properties(const json::Object& parameters) {
   return properties != nullptr && properties->is_object() ? &properties->get_object() : nullptr;
 }
 
-bool is_number_text(std::string_view text) {
+bool is_number_text(std::string_view text, std::string_view chars) {
   return (text[0] == '-' || (text[0] >= '0' && text[0] <= '9')) &&
-         text.find_first_not_of("+-.0123456789eE") == std::string_view::npos;
+         text.find_first_not_of(chars) == std::string_view::npos;
 }
 
 std::string json_string(std::string_view text) {
@@ -138,6 +142,13 @@ bool ArgumentType::begins_word(std::string_view text, std::string_view word, std
   return word.starts_with(text) || (!allows(kString) && python_word.starts_with(text));
 }
 
+// 5.0 is an integer as well; but where a string is allowed beside integers, "3.10" is a version and not a number.
+bool ArgumentType::begins_number(std::string_view text) const {
+  if (!allows(kInteger | kFraction)) return false;
+  const bool only_digits = allows(kString) && !allows(kFraction);
+  return is_number_text(text, only_digits ? "-0123456789" : "+-.0123456789eE");
+}
+
 bool ArgumentType::may_not_be_string(std::string_view begun) const {
   if (kinds_ == kString) return false;
   const std::string_view text = trimmed(begun);
@@ -146,7 +157,7 @@ bool ArgumentType::may_not_be_string(std::string_view begun) const {
   if (text[0] == '[') return allows(kArray);
   return (allows(kNull) && begins_word(text, "null", "None")) ||
          (allows(kBoolean) && (begins_word(text, "true", "True") || begins_word(text, "false", "False"))) ||
-         (allows(kNumber) && is_number_text(text));
+         begins_number(text);
 }
 
 std::string ArgumentType::to_json(std::string_view text) const {

@@ -27,6 +27,7 @@ class ArgumentType {
   explicit ArgumentType(unsigned kinds) : kinds_(kinds) {}
   bool allows(unsigned kind) const { return (kinds_ & kind) != 0; }
   bool begins_word(std::string_view text, std::string_view word, std::string_view python_word) const;
+  bool begins_number(std::string_view text) const;
   unsigned kinds_;
 };
 

@@ -137,6 +137,8 @@ const ReplyCase kReplyCases[] = {
      R"(call 2 add args 2[{"note":"None"}] end 2 call 3 add args 3[{"note":"5"}] end 3)"},
     {"AStringOrANumber", call_of("add", {{"mixed", "5"}}) + call_of("add", {{"mixed", "5 apples"}}),
      R"(call 0 add args 0[{"mixed":5}] end 0 call 1 add args 1[{"mixed":"5 apples"}] end 1)"},
+    {"AStringOrAnIntegerIsNoFraction", call_of("add", {{"mixed", "3.10"}}) + call_of("add", {{"mixed", "-12\n"}}),
+     R"(call 0 add args 0[{"mixed":"3.10"}] end 0 call 1 add args 1[{"mixed":-12}] end 1)"},
     {"UntypedIsJsonWhereItCanBe", call_of("add", {{"any", "{\"x\": 1}"}, {"more", "\"quoted\""}, {"other", "3"}}),
      R"(call 0 add args 0[{"any":{"x": 1},"more":"\"quoted\"","other":3}] end 0)"},
     {"AnEnumOfStringsIsAString", call_of("add", {{"level", "1"}}), R"(call 0 add args 0[{"level":"1"}] end 0)"},
