@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "grammar/schema_doc.h"
+
 namespace rondo {
 
 namespace {
@@ -59,17 +61,16 @@ unsigned kinds_of_values(const json::Value& values) {
   return kinds;
 }
 
-// The part of the document that "#/..." points to; nullptr when there is none. Keys with "~" are not looked for.
+// The part of the document that "#/..." points to; nullptr when there is none.
 const json::Value* find_reference(const json::Object& document, std::string_view reference) {
   if (!reference.starts_with("#/")) return nullptr;
-  std::string_view rest = reference.substr(2);
-  const json::Object* at = &document;
-  while (true) {
+  const json::Value* at = nullptr;
+  for (std::string_view rest = reference.substr(2);;) {
     const std::size_t slash = rest.find('/');
-    const json::Value* next = at->if_contains(rest.substr(0, slash));
-    if (next == nullptr || slash == std::string_view::npos) return next;
-    if (!next->is_object()) return nullptr;
-    at = &next->get_object();
+    const auto step = grammar::decode_step(rest.substr(0, slash));
+    if (!step) return nullptr;
+    at = at == nullptr ? document.if_contains(*step) : grammar::find_child(*at, *step);
+    if (at == nullptr || slash == std::string_view::npos) return at;
     rest.remove_prefix(slash + 1);
   }
 }

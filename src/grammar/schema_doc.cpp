@@ -20,33 +20,6 @@ const std::string_view kNotes[] = {"title",      "description", "default",   "ex
                                    "$comment",   "$schema",     "$id",       "$defs",        "definitions",
                                    "deprecated", "readOnly",    "writeOnly", "discriminator"};
 
-// ~1 and ~0 of JSON pointers, and %XX of URLs.
-std::optional<std::string> decode_step(std::string_view step) {
-  std::string decoded;
-  for (std::size_t pos = 0; pos < step.size(); ++pos) {
-    const char c = step[pos];
-    if (c == '~' && pos + 1 < step.size() && (step[pos + 1] == '0' || step[pos + 1] == '1')) {
-      decoded += step[++pos] == '0' ? '~' : '/';
-    } else if (c == '%') {
-      std::size_t at = pos + 1;
-      const auto byte = read_hex(step, at, 2);
-      if (!byte) return std::nullopt;
-      decoded += static_cast<char>(*byte);
-      pos = at - 1;
-    } else {
-      decoded += c;
-    }
-  }
-  return decoded;
-}
-
-const json::Value* find_child(const json::Value& value, const std::string& step) {
-  if (value.is_object()) return value.get_object().if_contains(step);
-  if (!value.is_array() || step.empty() || step.size() > 6) return nullptr;
-  if (!std::all_of(step.begin(), step.end(), [](char c) { return c >= '0' && c <= '9'; })) return nullptr;
-  return value.get_array().if_contains(static_cast<std::size_t>(std::stoi(step)));
-}
-
 bool contains(const json::Array& values, const json::Value& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
@@ -139,6 +112,32 @@ std::optional<json::Value> merge_types(const json::Value& a, const json::Value& 
 }
 
 }  // namespace
+
+std::optional<std::string> decode_step(std::string_view step) {
+  std::string decoded;
+  for (std::size_t pos = 0; pos < step.size(); ++pos) {
+    const char c = step[pos];
+    if (c == '~' && pos + 1 < step.size() && (step[pos + 1] == '0' || step[pos + 1] == '1')) {
+      decoded += step[++pos] == '0' ? '~' : '/';
+    } else if (c == '%') {
+      std::size_t at = pos + 1;
+      const auto byte = read_hex(step, at, 2);
+      if (!byte) return std::nullopt;
+      decoded += static_cast<char>(*byte);
+      pos = at - 1;
+    } else {
+      decoded += c;
+    }
+  }
+  return decoded;
+}
+
+const json::Value* find_child(const json::Value& value, const std::string& step) {
+  if (value.is_object()) return value.get_object().if_contains(step);
+  if (!value.is_array() || step.empty() || step.size() > 6) return nullptr;
+  if (!std::all_of(step.begin(), step.end(), [](char c) { return c >= '0' && c <= '9'; })) return nullptr;
+  return value.get_array().if_contains(static_cast<std::size_t>(std::stoi(step)));
+}
 
 std::string child_path(const std::string& path, std::string_view key) {
   std::string child = path + "/";

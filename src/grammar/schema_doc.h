@@ -2,6 +2,7 @@
 // other.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,11 @@ struct SchemaAt {
   const json::Value* schema = nullptr;
   std::string path;  // JSON pointer: "#/properties/a"
 };
+
+// One step of a $ref's JSON pointer as the key it stands for, ~0, ~1 and %XX read; nothing when it is malformed.
+std::optional<std::string> decode_step(std::string_view step);
+// The member, or the element of an array, that a decoded step leads to; nullptr: there is none.
+const json::Value* find_child(const json::Value& value, const std::string& step);
 
 std::string child_path(const std::string& path, std::string_view key);
 tl::unexpected<Error> refuse_schema(ErrorCode code, const std::string& path, std::string_view why);

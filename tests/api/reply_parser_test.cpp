@@ -24,8 +24,8 @@ std::shared_ptr<const std::vector<Tool>> tools() {
                         "list":{"type":"array"},"flag":{"type":"boolean"},"note":{"type":["string","null"]},
                         "any":{},"level":{"enum":["1","2"]},"place":{"$ref":"#/$defs/Place"},
                         "mixed":{"anyOf":[{"type":"string"},{"type":"integer"}]},
-                        "loop":{"$ref":"#/$defs/Loop"}},
-                        "$defs":{"Place":{"type":"object"},"Loop":{"anyOf":[{"$ref":"#/$defs/Loop"},{"$ref":"#/$defs/Loop"}]}}})")},
+                        "loop":{"$ref":"#/$defs/Loop"},"code":{"$ref":"#/$defs/a~1b/anyOf/1"}},
+                        "$defs":{"a/b":{"anyOf":[{"type":"integer"},{"type":"string"}]},"Place":{"type":"object"},"Loop":{"anyOf":[{"$ref":"#/$defs/Loop"},{"$ref":"#/$defs/Loop"}]}}})")},
       {"now", {}}});
   return kTools;
 }
@@ -143,6 +143,8 @@ const ReplyCase kReplyCases[] = {
      R"(call 0 add args 0[{"any":{"x": 1},"more":"\"quoted\"","other":3}] end 0)"},
     {"AnEnumOfStringsIsAString", call_of("add", {{"level", "1"}}), R"(call 0 add args 0[{"level":"1"}] end 0)"},
     {"AReferenceIsFollowed", call_of("add", {{"place", "{}"}}), R"(call 0 add args 0[{"place":{}}] end 0)"},
+    {"AReferenceHasTheEscapesOfPointersAndPlacesInArrays", call_of("add", {{"code", "12"}}),
+     R"(call 0 add args 0[{"code":"12"}] end 0)"},
     {"ASchemaThatRefersToItself", call_of("add", {{"loop", "1"}}), R"(call 0 add args 0[{"loop":1}] end 0)"},
     {"ALongNumberKeepsItsDigits", call_of("add", {{"a", "123456789012345678901234567890"}}),
      R"(call 0 add args 0[{"a":123456789012345678901234567890}] end 0)"},
