@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "engine/stop_matcher.h"
 
 namespace rondo {
 
@@ -18,14 +19,6 @@ constexpr std::string_view kParameterClose = "</parameter>";
 constexpr std::size_t kMostKeyBytes = 256;  // more is no parameter's name, and need not be waited for
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
-// How many bytes at the end of `text` may be the beginning of `tag`.
-std::size_t partial_tag_bytes(std::string_view text, std::string_view tag) {
-  for (std::size_t n = std::min(text.size(), tag.size() - 1); n > 0; --n) {
-    if (text.ends_with(tag.substr(0, n))) return n;
-  }
-  return 0;
-}
 
 // `text` as the middle of a JSON string.
 std::string escaped(std::string_view text) {
@@ -105,7 +98,7 @@ bool CallParser::advance(ReplyParts& parts) {
 
 bool CallParser::read_text(ReplyParts& parts) {
   const std::size_t open = held_.find(kCallOpen);
-  std::size_t ready = open != std::string::npos ? open : held_.size() - partial_tag_bytes(held_, kCallOpen);
+  std::size_t ready = open != std::string::npos ? open : held_.size() - begun_bytes(held_, kCallOpen);
   const std::size_t tag = ready;
   while (ready > 0 && is_space(held_[ready - 1])) --ready;
   give_text(ready, parts);
@@ -124,7 +117,7 @@ bool CallParser::read_text(ReplyParts& parts) {
 
 bool CallParser::read_value(ReplyParts& parts) {
   const std::size_t close = held_.find(kParameterClose);
-  const std::size_t tag = close != std::string::npos ? close : held_.size() - partial_tag_bytes(held_, kParameterClose);
+  const std::size_t tag = close != std::string::npos ? close : held_.size() - begun_bytes(held_, kParameterClose);
   const std::size_t value_bytes = tag > 0 && held_[tag - 1] == '\n' ? tag - 1 : tag;
   Seam seam{Match::More, 0, nullptr, ""};
   if (close != std::string::npos) seam = match_next(std::string_view(held_).substr(tag));

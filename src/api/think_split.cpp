@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/stop_matcher.h"
+
 namespace rondo {
 
 namespace {
@@ -9,14 +11,6 @@ namespace {
 constexpr std::string_view kOpen = "<think>";
 constexpr std::string_view kClose = "</think>";
 constexpr std::string_view kSpace = " \t\r\n";
-
-// How many bytes at the end of `text` may be the beginning of `tag`.
-std::size_t partial_tag_bytes(std::string_view text, std::string_view tag) {
-  for (std::size_t n = std::min(text.size(), tag.size() - 1); n > 0; --n) {
-    if (text.ends_with(tag.substr(0, n))) return n;
-  }
-  return 0;
-}
 
 void drop_leading_newlines(std::string& text) { text.erase(0, std::min(text.find_first_not_of('\n'), text.size())); }
 
@@ -74,7 +68,7 @@ bool ThinkSplit::think(Pieces& pieces) {
   const std::size_t close = held_.find(kClose);
   if (close == std::string::npos) {
     // Newlines wait too: they go if the tag follows them.
-    std::size_t ready = held_.size() - partial_tag_bytes(held_, kClose);
+    std::size_t ready = held_.size() - begun_bytes(held_, kClose);
     while (ready > 0 && held_[ready - 1] == '\n') --ready;
     pieces.reasoning += held_.substr(0, ready);
     held_.erase(0, ready);

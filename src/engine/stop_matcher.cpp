@@ -8,15 +8,14 @@ namespace {
 
 constexpr std::size_t kPieceRoom = 1024;  // bytes of one token's text: a few, and a rare one a few hundred
 
-// How many bytes at the end of `text` begin the stop string without completing it.
-std::size_t begun(std::string_view text, std::string_view stop) {
-  for (std::size_t n = std::min(text.size(), stop.size() - 1); n > 0; --n) {
-    if (text.substr(text.size() - n) == stop.substr(0, n)) return n;
+}  // namespace
+
+std::size_t begun_bytes(std::string_view text, std::string_view mark) {
+  for (std::size_t n = std::min(text.size(), mark.size() - 1); n > 0; --n) {
+    if (text.ends_with(mark.substr(0, n))) return n;
   }
   return 0;
 }
-
-}  // namespace
 
 StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {
   std::erase_if(stops_, [](const std::string& stop) { return stop.empty(); });
@@ -36,7 +35,7 @@ void StopMatcher::push(std::string_view piece, std::string& shown) {
       first = at;
       which = &stop;
     }
-    hold = std::max(hold, begun(held_, stop));
+    hold = std::max(hold, begun_bytes(held_, stop));
   }
   if (which != nullptr) {
     shown += std::string_view(held_).substr(0, first);

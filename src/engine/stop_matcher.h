@@ -4,12 +4,17 @@
 // pieces' order and of nothing else: the pieces come one token at a time, however many tokens a round brought.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace rondo {
+
+// How many bytes at the end of `text` begin `mark` (not empty) without completing it: what must be held back until more
+// text has come.
+std::size_t begun_bytes(std::string_view text, std::string_view mark);
 
 class StopMatcher {
  public:
