@@ -34,15 +34,20 @@ Sequence::Sequence(Submission submission, const Tokenizer* tokenizer, int slot, 
   held.tokens.reserve(most_drafts);
   for (auto* each : {&shown_, &piece_}) each->reserve(kTextRoom);
   if (request().num_top_logprobs >= 0) logprobs_.reserve(1 + most_drafts);
-  if (request().rule != nullptr) {
-    mask_size_ = (static_cast<std::size_t>(vocab_size) + 31) / 32;
-    mask_words_.resize((1 + most_drafts) * mask_size_);
-    masks_.reserve(1 + most_drafts);
-    request().rule->reserve(max_drafts);
-  }
+  if (request().rule != nullptr) reserve_rule(max_drafts, vocab_size);
   save_points_.reserve(kMostSavePoints);
   if (tokenizer != nullptr) detokenizer_.emplace(*tokenizer, request().skip_special);
   usage_.prompt_tokens = static_cast<int>(prompt);
+}
+
+void Sequence::reserve_rule(int max_drafts, int vocab_size) try {
+  const std::size_t most_masks = 1 + static_cast<std::size_t>(max_drafts);
+  mask_size_ = (static_cast<std::size_t>(vocab_size) + 31) / 32;
+  mask_words_.resize(most_masks * mask_size_);
+  masks_.reserve(most_masks);
+  request().rule->reserve(max_drafts);
+} catch (const std::exception& error) {  // no memory for its states, say: the end of this request and of no other
+  break_off({ErrorCode::Internal, error.what()});
 }
 
 void Sequence::resume_at(int tokens, PrefixRef from) {

@@ -43,6 +43,7 @@ struct SavePoint {
 
 class Sequence {
  public:
+  // Broken off from the start where its rule throws while it takes its memory.
   Sequence(Submission submission, const Tokenizer* tokenizer, int slot, std::vector<std::int32_t> blocks,
            int max_drafts, int vocab_size, Clock::Time now);
 
@@ -105,6 +106,7 @@ class Sequence {
  private:
   const Request& request() const { return submission_.request; }
   int num_generated() const { return static_cast<int>(generated().size()); }
+  void reserve_rule(int max_drafts, int vocab_size);
   void show(std::int32_t token);
   void build_masks(std::size_t num_pending);
 

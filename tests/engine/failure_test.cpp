@@ -127,7 +127,9 @@ TEST(Failure, OfASaveAtTheEndOfAReplyLeavesTheReplyWhole) {
 class ThrowingRule final : public TokenRule {
  public:
   explicit ThrowingRule(int accepts) : left_(accepts) {}
-  void reserve(int) override {}
+  void reserve(int) override {
+    if (left_ < 0) throw std::runtime_error("a broken rule");
+  }
   void allow_after(std::span<const std::int32_t>, std::span<std::uint32_t> mask) override {
     if (left_ == 0) throw std::runtime_error("a broken rule");
     std::fill(mask.begin(), mask.end(), ~0u);
@@ -141,7 +143,7 @@ class ThrowingRule final : public TokenRule {
 };
 
 TEST(Failure, OfOneRequestsRuleEndsThatRequestAlone) {
-  for (int accepts = 0; accepts < 6; ++accepts) {
+  for (int accepts = -1; accepts < 6; ++accepts) {
     Rig s;
     Request broken = request(7);
     broken.rule = std::make_shared<ThrowingRule>(accepts);
