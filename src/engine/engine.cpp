@@ -149,7 +149,7 @@ void Engine::run(std::stop_token stop) {
   s.stopped = true;
   for (const InboxMessage& message : s.inbox.close()) {
     if (!message.submission) continue;
-    message.submission->sink->on_failed(stopping);
+    message.submission->fail(stopping);
     ++s.ended.failed;
   }
   const std::uint64_t ended_before = s.scheduler.num_ended();

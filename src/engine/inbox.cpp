@@ -1,8 +1,23 @@
 #include "engine/inbox.h"
 
+#include <exception>
 #include <utility>
 
+#include "base/log.h"
+
 namespace rondo {
+
+void Submission::fail(Error error) const try {
+  sink->on_failed(std::move(error));
+} catch (const std::exception& thrown) {
+  log_error("request {} was not told of its failure: {}", id.value, thrown.what());
+}
+
+void Submission::end(EndEvent event) const try {
+  sink->on_end(std::move(event));
+} catch (const std::exception& thrown) {
+  log_error("request {} was not told of its end: {}", id.value, thrown.what());
+}
 
 bool Inbox::post(InboxMessage message) {
   {

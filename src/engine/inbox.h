@@ -20,6 +20,10 @@ struct Submission {
   Request request;
   std::shared_ptr<EventSink> sink;
   Clock::Time arrived;
+
+  // Tells its owner. What the sink throws (no memory, say) is logged: it concerns nobody else.
+  void fail(Error error) const;
+  void end(EndEvent event) const;
 };
 
 struct InboxMessage {

@@ -285,7 +285,7 @@ void Scheduler::retire(Sequence* sequence) {
 bool Scheduler::cancel_waiting(RequestId id) {
   const auto at = std::ranges::find_if(waiting_, [&](const Waiting& each) { return each.submission.id == id; });
   if (at == waiting_.end()) return false;
-  at->submission.sink->on_failed({ErrorCode::Cancelled, "the request was cancelled"});
+  at->submission.fail({ErrorCode::Cancelled, "the request was cancelled"});
   waiting_.erase(at);
   ++num_ended_;
   reconsider_ = true;
@@ -303,7 +303,7 @@ void Scheduler::fail_expired(Clock::Time now) {
   const std::size_t ended = std::erase_if(waiting_, [&](const Waiting& each) {
     const double deadline_ms = each.submission.request.deadline_ms;
     if (!has_expired(ms_between(each.submission.arrived, now), deadline_ms)) return false;
-    each.submission.sink->on_failed(error(deadline_ms, "waiting"));
+    each.submission.fail(error(deadline_ms, "waiting"));
     return true;
   });
   num_ended_ += ended;
@@ -315,7 +315,7 @@ void Scheduler::fail_expired(Clock::Time now) {
 }
 
 void Scheduler::fail_all(const Error& error) {
-  for (const Waiting& each : waiting_) each.submission.sink->on_failed(error);
+  for (const Waiting& each : waiting_) each.submission.fail(error);
   for (const auto& sequence : running_) {
     sequence->fail(error);
     free_place(*sequence);

@@ -150,7 +150,7 @@ void Sequence::send_text() {
 
 void Sequence::send_end(Clock::Time now) {
   CHECK(is_finished());
-  if (broken_) return submission_.sink->on_failed(*broken_);
+  if (broken_) return submission_.fail(*broken_);
   EndEvent event;
   event.reason = *finish_;
   if (detokenizer_ && !stops_.found()) {
@@ -162,7 +162,7 @@ void Sequence::send_end(Clock::Time now) {
   event.usage = usage_;
   event.timings = {ms_between(submission_.arrived, admitted_), ms_between(admitted_, first_token_),
                    ms_between(first_token_, now)};
-  submission_.sink->on_end(std::move(event));
+  submission_.end(std::move(event));
 }
 
 }  // namespace rondo

@@ -101,7 +101,7 @@ class Sequence {
   void break_off(Error error);     // finished by a failure of its own: send_end will say so
   double waited_ms(Clock::Time now) const { return ms_between(submission_.arrived, now); }
   double deadline_ms() const { return request().deadline_ms; }
-  void fail(Error error) { submission_.sink->on_failed(std::move(error)); }
+  void fail(Error error) const { submission_.fail(std::move(error)); }
 
  private:
   const Request& request() const { return submission_.request; }

@@ -38,7 +38,7 @@ struct Rig {
     while (engine.turn()) {
     }
   }
-  void expect_nothing_left() {
+  void expect_nothing_left() const {
     EXPECT_EQ(model.num_held_slots(), 0);
     EXPECT_EQ(engine.status().blocks_held, 0);
     EXPECT_EQ(engine.status().running + engine.status().queued, 0);
@@ -153,6 +153,38 @@ TEST(Failure, OfOneRequestsRuleEndsThatRequestAlone) {
     EXPECT_EQ(b->failed->message, "a broken rule");
     EXPECT_EQ(a->ids, alone(request(1)));
     EXPECT_EQ(c->ids, alone(request(100, 3)));
+    s.expect_nothing_left();
+  }
+}
+
+class ThrowingSink final : public EventSink {
+ public:
+  explicit ThrowingSink(bool at_text) : at_text_(at_text) {}
+  void on_text(const TextEvent&) override {
+    if (at_text_) throw std::runtime_error("a broken sink");
+  }
+  void on_end(EndEvent) override { throw std::runtime_error("a broken sink"); }
+  void on_failed(Error) override { throw std::runtime_error("a broken sink"); }
+
+ private:
+  bool at_text_;
+};
+
+TEST(Failure, OfOneRequestsSinkEndsThatRequestAloneWhateverItIsTold) {
+  for (int turns = 0; turns < 4; ++turns) {
+    Rig s;
+    const auto a = s.submit(request(1));
+    for (const bool at_text : {false, true}) {
+      CHECK(s.engine.submit(request(7, 30), std::make_shared<ThrowingSink>(at_text)).has_value());
+      const auto gone = s.engine.submit(request(50), std::make_shared<ThrowingSink>(at_text));
+      for (int turn = 0; turn < turns; ++turn) s.engine.turn();
+      s.engine.cancel(*gone);
+      Request late = request(90);
+      late.deadline_ms = 1;
+      CHECK(s.engine.submit(std::move(late), std::make_shared<ThrowingSink>(at_text)).has_value());
+    }
+    s.finish();
+    EXPECT_EQ(a->ids, alone(request(1)));
     s.expect_nothing_left();
   }
 }
