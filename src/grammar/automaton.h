@@ -17,7 +17,7 @@
 
 namespace rondo::grammar {
 
-constexpr int kMostReadings = 32;  // an ambiguous text keeps the first so many
+constexpr int kMostReadings = 32;  // an ambiguous text keeps the first so many that can read a byte or end
 constexpr int kMostHeight = 64;    // of a reading's stack: rules inside rules, as with JSON inside JSON
 
 constexpr std::uint32_t kNoState = 0xFFFFFFFF;
@@ -40,7 +40,7 @@ struct Automaton {
   bool pushes = false;                    // some call pushes
 
   std::size_t num_states() const { return accepts.size(); }
-  bool is_plain(std::uint32_t state) const { return !accepts[state] && first_call[state] == first_call[state + 1]; }
+  bool reads(std::uint32_t state) const { return first_edge[state] != first_edge[state + 1]; }
   std::span<const CallEdge> calls_of(std::uint32_t state) const {
     return std::span(calls).subspan(first_call[state], first_call[state + 1] - first_call[state]);
   }

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::uint32_t kMostStackNodes = kMostReadings * kMostHeight;  // of one place
 constexpr std::uint32_t kKeptSlots = 2 * kMostStackNodes;               // a power of two
+constexpr std::size_t kMostSeen = 256;                                  // readings looked at between two bytes
+constexpr std::uint32_t kMostPushed = 2 * kMostReadings;                // stack nodes made there
 
 void set_bit(std::span<std::uint32_t> mask, std::int32_t token) {
   mask[static_cast<std::size_t>(token) / 32] |= 1U << (token % 32);
@@ -30,75 +32,90 @@ void Matcher::reserve(int most_drafts, Start from) {
   places_.resize(2 + static_cast<std::size_t>(most_drafts));
   region_nodes_ = automaton_->pushes ? kMostStackNodes : 0;
   scratch_begin_ = 1 + static_cast<std::uint32_t>(places_.size()) * region_nodes_;
-  nodes_.resize(scratch_begin_ + (automaton_->pushes ? steps * kMostReadings : 0));
+  nodes_.resize(scratch_begin_ + (automaton_->pushes ? steps * kMostPushed : 0));
   readings_.resize((steps + 1) * kMostReadings);
   sets_.resize(steps);
+  seen_.reserve(kMostSeen);
+  open_.reserve(kMostSeen);
   if (automaton_->pushes) kept_.resize(kKeptSlots);
   masks_.resize(kKeptMasks * vocabulary_->mask_words());
   std::fill(std::begin(mask_states_), std::end(mask_states_), kNoState);
   for (std::size_t i = 0; i < places_.size(); ++i) places_[i].region = static_cast<std::uint32_t>(i);
   Set& start = sets_[0];
   start = {0, 0, scratch_begin_};
-  add(start, from == Start::Here ? automaton_->start : automaton_->start_after_thought, 0);
+  add(start, {from == Start::Here ? automaton_->start : automaton_->start_after_thought, 0});
   close(start);
   keep(start, places_[0]);
 }
 
-void Matcher::add(Set& set, std::uint32_t state, std::uint32_t node) {
-  if (set.end - set.begin == kMostReadings) return;
-  if (height_of(node) + automaton_->height[state] > kMostHeight) return;
-  const Reading added{state, node};
-  for (std::uint32_t i = set.begin; i < set.end; ++i) {
-    if (readings_[i] == added) return;
-  }
-  readings_[set.end++] = added;
+void Matcher::add(Set& set, const Reading& reading) {
+  const auto begin = readings_.begin() + set.begin, end = readings_.begin() + set.end;
+  if (set.end - set.begin < kMostReadings && std::find(begin, end, reading) == end) readings_[set.end++] = reading;
 }
 
-// The node for `state` on top of `below`: one made in this step when there is one.
+// The node for `state` on top of `below`: one made in this step when there is one. 0: there is no room for another.
 std::uint32_t Matcher::push(Set& set, std::uint32_t first_new, std::uint32_t state, std::uint32_t below) {
   for (std::uint32_t i = first_new; i < set.nodes_end; ++i) {
     if (nodes_[i].state == state && nodes_[i].below == below) return i;
   }
+  if (set.nodes_end - first_new == kMostPushed) return 0;
   nodes_[set.nodes_end] = {state, below, height_of(below) + 1};
   return set.nodes_end++;
 }
 
-// Adds what the readings of `set` lead to without a byte: rules that begin, and what follows rules that are over.
+void Matcher::open(const Reading& reading) {
+  if (seen_.size() == kMostSeen || height_of(reading.node) + automaton_->height[reading.state] > kMostHeight) return;
+  if (std::find(seen_.begin(), seen_.end(), reading) != seen_.end()) return;
+  seen_.push_back(reading);
+  open_.push_back(reading);
+}
+
+// Follows the readings of `set` without a byte, into rules that begin and behind rules that are over, and keeps those
+// that can read a byte, or end: they alone count, so that a text is never left with readings that lead nowhere. Each
+// way is followed to its end before the next, for the first readings are the ones that are kept when there are many.
 void Matcher::close(Set& set) {
   const Automaton& a = *automaton_;
   const std::uint32_t first_new = set.nodes_end;
-  for (std::uint32_t i = set.begin; i < set.end; ++i) {
-    const Reading reading = readings_[i];
-    if (a.accepts[reading.state] && reading.node != 0) add(set, nodes_[reading.node].state, nodes_[reading.node].below);
-    for (const CallEdge& call : a.calls_of(reading.state)) {
+  seen_.clear();
+  open_.clear();
+  while (set.end > set.begin) open(readings_[--set.end]);
+  while (!open_.empty()) {
+    const Reading reading = open_.back();
+    open_.pop_back();
+    const bool ends = a.accepts[reading.state] != 0;
+    if (a.reads(reading.state) || (ends && reading.node == 0)) {
       if (set.end - set.begin == kMostReadings) return;
-      if (call.target == kNoState) {
-        add(set, call.rule, reading.node);
+      readings_[set.end++] = reading;
+    }
+    const auto calls = a.calls_of(reading.state);
+    for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
+      if (call->target == kNoState) {
+        open({call->rule, reading.node});
         continue;
       }
       const std::uint32_t height = height_of(reading.node);
-      if (height + a.height[call.target] > kMostHeight || height + 1 + a.height[call.rule] > kMostHeight) continue;
-      add(set, call.rule, push(set, first_new, call.target, reading.node));
+      if (height + a.height[call->target] > kMostHeight || height + 1 + a.height[call->rule] > kMostHeight) continue;
+      if (const std::uint32_t node = push(set, first_new, call->target, reading.node)) open({call->rule, node});
     }
+    if (ends && reading.node != 0) open({nodes_[reading.node].state, nodes_[reading.node].below});
   }
 }
 
+// Whether there is anything to follow without a byte.
+bool Matcher::leads_on(const Reading& reading) const {
+  return !automaton_->calls_of(reading.state).empty() || (automaton_->accepts[reading.state] && reading.node != 0);
+}
+
 bool Matcher::step(const Set& from, std::uint8_t byte, Set& to) {
-  const Automaton& a = *automaton_;
   to = {from.end, from.end, from.nodes_end};
-  if (from.end - from.begin == 1) {
-    const Reading reading = readings_[from.begin];
-    const std::uint32_t next = a.next(reading.state, byte);
-    if (next == kNoState) return false;
-    add(to, next, reading.node);
-    if (!a.is_plain(next)) close(to);
-    return to.end > to.begin;
-  }
+  bool is_open = false;
   for (std::uint32_t i = from.begin; i < from.end; ++i) {
-    const std::uint32_t next = a.next(readings_[i].state, byte);
-    if (next != kNoState) add(to, next, readings_[i].node);
+    const Reading next{automaton_->next(readings_[i].state, byte), readings_[i].node};
+    if (next.state == kNoState) continue;
+    add(to, next);
+    is_open = is_open || leads_on(next);
   }
-  close(to);
+  if (is_open) close(to);
   return to.end > to.begin;
 }
 

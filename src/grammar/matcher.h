@@ -60,7 +60,9 @@ class Matcher {
 
  private:
   std::uint32_t height_of(std::uint32_t node) const { return node == 0 ? 0 : nodes_[node].height; }
-  void add(Set& set, std::uint32_t state, std::uint32_t node);
+  void add(Set& set, const Reading& reading);
+  void open(const Reading& reading);
+  bool leads_on(const Reading& reading) const;
   std::uint32_t push(Set& set, std::uint32_t first_new, std::uint32_t state, std::uint32_t below);
   void close(Set& set);
   bool step(const Set& from, std::uint8_t byte, Set& to);
@@ -77,8 +79,9 @@ class Matcher {
   std::size_t num_places_ = 1;
   std::vector<Node> nodes_;  // [1 + regions + scratch]; 0 is the bottom
   std::uint32_t region_nodes_ = 0, scratch_begin_ = 0;
-  std::vector<Reading> readings_;  // scratch, of the sets below
-  std::vector<Set> sets_;          // [most token bytes + 1], after each byte of a token
+  std::vector<Reading> readings_;     // scratch, of the sets below
+  std::vector<Set> sets_;             // [most token bytes + 1], after each byte of a token
+  std::vector<Reading> seen_, open_;  // while a set is closed: all that came up, and those to be followed yet
   static constexpr std::size_t kKeptMasks = 4;
   std::uint32_t mask_states_[kKeptMasks];  // of readings without a stack whose masks are kept
   std::vector<std::uint32_t> masks_;       // [kKeptMasks, mask words]
