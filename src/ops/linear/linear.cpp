@@ -28,24 +28,29 @@ void check(const LinearPart& part) {
   CHECK(part.rows <= part.out.rows());
 }
 
-// Work is counted in column-rows times k; each thread takes one run of it, cut at multiples of four columns.
 std::int64_t macs_per_column(const LinearPart& part) { return part.weight.shape[1] * part.rows; }
+// What a column takes, for sharing it out: one row takes as long as two, two nearly as long as three (the tiles' speed
+// by rows: docs/performance.md, linear). An expert's few rows stand beside a shared expert's many.
+std::int64_t work_per_column(const LinearPart& part) {
+  return part.rows == 0 ? 0 : part.weight.shape[1] * std::max(2 * part.rows, 5);
+}
 
-void run_share(Isa isa, std::span<const LinearPart> parts, std::int64_t begin_macs, std::int64_t end_macs) {
+// Each thread takes one run of the work, cut at multiples of four columns.
+void run_share(Isa isa, std::span<const LinearPart> parts, std::int64_t begin_work, std::int64_t end_work) {
   const auto plain = RONDO_PICK(isa, linear_range), coded = RONDO_PICK(isa, linear_coded_range);
   std::int64_t at = 0;
   for (const LinearPart& part : parts) {
     const auto kernel = part.weight.view.format == WeightFormat::Bf16 ? plain : coded;
     const std::int64_t columns = part.weight.shape[0];
-    const std::int64_t each = macs_per_column(part);
-    const auto column_at = [&](std::int64_t macs) {
-      if (macs <= at) return std::int64_t{0};
-      if (macs >= at + columns * each) return columns;
-      return (macs - at) / each / 4 * 4;
+    const std::int64_t each = work_per_column(part);
+    const auto column_at = [&](std::int64_t work) {
+      if (work <= at) return std::int64_t{0};
+      if (work >= at + columns * each) return columns;
+      return (work - at) / each / 4 * 4;
     };
     if (each > 0) {
-      const std::int64_t n_begin = column_at(begin_macs);
-      const std::int64_t n_end = column_at(end_macs);
+      const std::int64_t n_begin = column_at(begin_work);
+      const std::int64_t n_end = column_at(end_work);
       if (n_begin < n_end) kernel(range_of(part, n_begin, n_end));
     }
     at += columns * each;
@@ -68,15 +73,16 @@ bool has_gpu_kernel(const CodedView& view) {
 }
 
 void linear(Stream& s, std::span<const LinearPart> parts) {
-  std::int64_t macs = 0;
+  std::int64_t macs = 0, work = 0;
   for (const LinearPart& part : parts) {
     check(part);
     macs += part.weight.shape[0] * macs_per_column(part);
+    work += part.weight.shape[0] * work_per_column(part);
   }
   if (s.is_dry() || macs == 0) return;
   RONDO_ON_CUDA(s, linear(s, parts));
   const int threads = static_cast<int>(std::clamp<std::int64_t>(macs / kForkMacs, 1, s.pool().num_threads()));
-  s.pool().run(threads, [&](int t) { run_share(s.isa(), parts, macs * t / threads, macs * (t + 1) / threads); });
+  s.pool().run(threads, [&](int t) { run_share(s.isa(), parts, work * t / threads, work * (t + 1) / threads); });
 }
 
 void linear(Stream& s, const Weight& weight, Tensor x, Tensor out) {
