@@ -72,7 +72,7 @@ class ConversationReader {
 
   void refuse_type(RequestFields& block, const std::string& type, std::string_view where) {
     block.refuse("type",
-                 fmt::format("{}: blocks of type '{}' are not supported{}: this model reads text only",
+                 fmt::format("{}: blocks of type '{}' are not supported {}: this model reads text only",
                              block.path_of("type"), type, where),
                  ErrorCode::Unsupported);
   }
@@ -94,7 +94,7 @@ class ConversationReader {
       return joined;
     }
     read_blocks(parent, name, content.get_array(), [&](RequestFields& block, const std::string& type) {
-      if (type != "text") return refuse_type(block, type, " here");
+      if (type != "text") return refuse_type(block, type, "here");
       joined += read_text_block(block);
     });
     return joined;

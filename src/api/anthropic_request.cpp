@@ -30,7 +30,6 @@ constexpr RefusedField kRefusedFields[] = {
     {"inference_geo", "inference_geo is not supported: the model runs where this server does"},
     {"diagnostics", "diagnostics are not supported"},
     {"output_format", "output_format is not supported: see output_config"},
-    {"stop", "stop is not supported: use stop_sequences"},
 };
 
 void refuse_what_is_not_supported(RequestFields& fields) {

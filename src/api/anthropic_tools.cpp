@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "api/anthropic_messages.h"
@@ -32,7 +31,8 @@ json::Object translate_tool(RequestFields& tool, bool& has_cache_control) {
   const std::string type = tool.text("type").value_or("custom");
   if (type != "custom") {
     tool.refuse("type",
-                fmt::format("{}: '{}' is not supported: tools here are custom, with a name and an input_schema",
+                fmt::format("{}: '{}' runs on Anthropic's own servers and is not supported: only tools of the client "
+                            "are, with a name and an input_schema",
                             tool.path_of("type"), type),
                 ErrorCode::Unsupported);
   }
@@ -90,17 +90,6 @@ void translate_choice(RequestFields& fields, const json::Object& given, json::Ob
   if (choice.refusal()) fields.refuse(*choice.refusal());
 }
 
-// What is refused only after the translation: tools and their names have other paths there.
-ApiError in_anthropics_words(ApiError error) {
-  constexpr std::string_view kInside = ".function";
-  for (std::string* text : {&error.message, &error.param}) {
-    const std::size_t path_end = std::min(text->find_first_of(": "), text->size());
-    const std::size_t at = text->find(kInside);
-    if (at < path_end) text->erase(at, kInside.size());
-  }
-  return error;
-}
-
 }  // namespace
 
 ToolUse read_anthropic_tools(RequestFields& fields, bool& has_cache_control) {
@@ -112,7 +101,7 @@ ToolUse read_anthropic_tools(RequestFields& fields, bool& has_cache_control) {
   if (fields.refusal()) return {};
   RequestFields openai(translated, "");
   ToolUse use = read_tools(openai);
-  if (openai.refusal()) fields.refuse(in_anthropics_words(*openai.refusal()));
+  if (openai.refusal()) fields.refuse(*openai.refusal());
   return use;
 }
 

@@ -21,8 +21,6 @@ json::Object model_entry(const ServedModel& model, const std::string& name) {
   // Anthropic's clients read these from the same path.
   entry["type"] = "model";
   entry["display_name"] = name;
-  entry["max_input_tokens"] = model.context_tokens;
-  entry["max_tokens"] = model.context_tokens - 1;  // a prompt has one at least
   entry["created_at"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(model.created)));
   return entry;
 }

@@ -157,13 +157,13 @@ Result<void> open_source(const BenchOptions& options, Subject& subject) {
     return {};
   }
   TRY(subject.name, model_folder(options.load));
-  TRY(Checkpoint checkpoint, in_folder(subject.name, Checkpoint::open(subject.name)));
+  TRY(Checkpoint checkpoint, Checkpoint::open(subject.name));
   if (checkpoint.has_tokenizer()) {
-    TRY(Tokenizer tokenizer, in_folder(subject.name, Tokenizer::open(subject.name)));
+    TRY(Tokenizer tokenizer, Tokenizer::open(subject.name));
     subject.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
   }
   if (checkpoint.has_chat_template()) {
-    TRY(ChatTemplate chat_template, in_folder(subject.name, ChatTemplate::open(subject.name)));
+    TRY(ChatTemplate chat_template, ChatTemplate::open(subject.name));
     subject.chat_template = std::make_unique<ChatTemplate>(std::move(chat_template));
   }
   subject.end_ids = checkpoint.generation_defaults().end_tokens;
@@ -176,11 +176,10 @@ Result<Subject> load_subject(const BenchOptions& options) {
   Subject subject;
   subject.pool = std::make_unique<ThreadPool>(options.load.num_threads.value_or(num_physical_threads()));
   TRY_VOID(open_source(options, subject));
-  const ModelOptions shape = model_options(options.load, *subject.source, subject.tokenizer.get());
-  TRY_VOID(check_context(shape, *subject.source));
   {
     ProgressLine progress;
-    TRY(subject.model, load_model(*subject.source, *subject.pool, shape,
+    TRY(subject.model, load_model(*subject.source, *subject.pool,
+                                  model_options(options.load, *subject.source, subject.tokenizer.get()),
                                   [&](const std::string& what, std::uint64_t done, std::uint64_t total) {
                                     progress.show(what, done, total);
                                   }));

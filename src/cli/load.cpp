@@ -67,13 +67,6 @@ ModelOptions model_options(const LoadOptions& options, const WeightSource& sourc
   return out;
 }
 
-Result<void> check_context(const ModelOptions& shape, const WeightSource& source) {
-  const int most = source.config().context_tokens;
-  if (shape.context_tokens <= most) return {};
-  return failure(ErrorCode::InvalidArgument,
-                 fmt::format("--context {}: this model has at most {} tokens", shape.context_tokens, most));
-}
-
 Result<void> fit_prompt_cache(const LoadOptions& options, const WeightSource& source, ThreadPool& pool,
                               ModelOptions& out) {
   constexpr std::uint64_t kMib = 1 << 20;
@@ -136,7 +129,7 @@ Result<Loaded> load(const LoadOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   TRY(const std::string folder, model_folder(options));
   Loaded loaded;
-  TRY(Checkpoint checkpoint, in_folder(folder, Checkpoint::open(folder)));
+  TRY(Checkpoint checkpoint, Checkpoint::open(folder));
   loaded.checkpoint = std::make_unique<Checkpoint>(std::move(checkpoint));
   if (!loaded.checkpoint->has_tokenizer()) {
     return failure(ErrorCode::NotFound,
@@ -144,15 +137,14 @@ Result<Loaded> load(const LoadOptions& options) {
                                "selfcheck work without one",
                                folder));
   }
-  TRY(Tokenizer tokenizer, in_folder(folder, Tokenizer::open(folder)));
+  TRY(Tokenizer tokenizer, Tokenizer::open(folder));
   loaded.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
   if (options.chat_template == LoadOptions::Template::Needed) {
-    TRY(ChatTemplate chat_template, in_folder(folder, ChatTemplate::open(folder)));
+    TRY(ChatTemplate chat_template, ChatTemplate::open(folder));
     loaded.chat_template = std::make_unique<ChatTemplate>(std::move(chat_template));
   }
   loaded.pool = std::make_unique<ThreadPool>(options.num_threads.value_or(num_physical_threads()));
   loaded.shape = model_options(options, *loaded.checkpoint, loaded.tokenizer.get());
-  TRY_VOID(check_context(loaded.shape, *loaded.checkpoint));
   TRY_VOID(fit_prompt_cache(options, *loaded.checkpoint, *loaded.pool, loaded.shape));
   {
     ProgressLine progress;

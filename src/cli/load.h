@@ -55,20 +55,11 @@ struct Loaded {
   ServedModel served() const;  // name: the folder's; no aliases; max_tokens: the whole window
 };
 
-// An error in one of a checkpoint's files, which names the file, begins with its folder, too.
-template <class T>
-Result<T> in_folder(const std::string& folder, Result<T> opened) {
-  if (opened || opened.error().message.starts_with(folder)) return opened;
-  return failure(opened.error().code, folder + ": " + opened.error().message);
-}
-
 // Progress goes to stderr (cli/progress.h). Errors name the file or the flag.
 Result<Loaded> load(const LoadOptions& options);
 
 Isa isa_on(const std::string& device);                         // what --device means on this machine
 Result<std::string> model_folder(const LoadOptions& options);  // the one named, else the bundled one
-// InvalidArgument, naming --context, when the model's window is shorter.
-Result<void> check_context(const ModelOptions& shape, const WeightSource& source);
 // Sets the prefix cache's part of `out` as the options say; InvalidArgument, naming the flag, when it is too small.
 Result<void> fit_prompt_cache(const LoadOptions& options, const WeightSource& source, ThreadPool& pool,
                               ModelOptions& out);

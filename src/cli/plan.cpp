@@ -18,15 +18,19 @@ constexpr double kMib = 1048576.0;
 
 Result<void> print_plan(const LoadOptions& options) {
   TRY(const std::string folder, model_folder(options));
-  TRY(const Checkpoint checkpoint, in_folder(folder, Checkpoint::open(folder)));
+  TRY(const Checkpoint checkpoint, Checkpoint::open(folder));
   std::optional<Tokenizer> tokenizer;
   if (checkpoint.has_tokenizer()) {
-    TRY(Tokenizer opened, in_folder(folder, Tokenizer::open(folder)));
+    TRY(Tokenizer opened, Tokenizer::open(folder));
     tokenizer.emplace(std::move(opened));
   }
   ThreadPool pool(options.num_threads.value_or(num_physical_threads()));
   ModelOptions shape = model_options(options, checkpoint, tokenizer ? &*tokenizer : nullptr);
-  TRY_VOID(check_context(shape, checkpoint));
+  const int most_context = checkpoint.config().context_tokens;
+  if (shape.context_tokens > most_context) {
+    return failure(ErrorCode::InvalidArgument, fmt::format("a context of {} tokens: this model has at most {}",
+                                                           shape.context_tokens, most_context));
+  }
   TRY_VOID(fit_prompt_cache(options, checkpoint, pool, shape));
   const MemoryPlan plan = plan_memory(checkpoint, pool, shape);
   const std::uint64_t room_bytes = available_bytes();

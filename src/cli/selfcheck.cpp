@@ -105,16 +105,15 @@ struct LoadedSubject {
 Result<LoadedSubject> load_subject(const LoadOptions& options) {
   LoadedSubject loaded;
   TRY(loaded.folder, model_folder(options));
-  TRY(Checkpoint checkpoint, in_folder(loaded.folder, Checkpoint::open(loaded.folder)));
+  TRY(Checkpoint checkpoint, Checkpoint::open(loaded.folder));
   loaded.checkpoint = std::make_unique<Checkpoint>(std::move(checkpoint));
   if (std::filesystem::exists(std::filesystem::path(loaded.folder) / "tokenizer.json")) {
-    TRY(Tokenizer tokenizer, in_folder(loaded.folder, Tokenizer::open(loaded.folder)));
+    TRY(Tokenizer tokenizer, Tokenizer::open(loaded.folder));
     loaded.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
   }
   loaded.pool = std::make_unique<ThreadPool>(options.num_threads.value_or(num_physical_threads()));
   ModelOptions shape = model_options(options, *loaded.checkpoint, loaded.tokenizer.get());
   if (!options.context_tokens) shape.context_tokens = std::min(kContext, loaded.checkpoint->config().context_tokens);
-  TRY_VOID(check_context(shape, *loaded.checkpoint));
   if (shape.context_tokens < kSmallestContext) {
     return failure(ErrorCode::InvalidArgument, fmt::format("a context of {} tokens: the checks need at least {}",
                                                            shape.context_tokens, kSmallestContext));

@@ -38,8 +38,9 @@ DrawRoom NetworkModel::draw_room(int part) const {
   const Workspace& w = reservation_->workspace();
   const auto vocab = static_cast<std::size_t>(facts_.vocab_size);
   auto* candidates = static_cast<Candidate*>(const_cast<void*>(w.candidates.slice(part, 1).data));
+  float* shaped = w.shaped.slice(part, 1).f32();
   auto* seen = static_cast<std::uint32_t*>(const_cast<void*>(w.seen.slice(part, 1).data));
-  return {{candidates, vocab}, {seen, (vocab + 31) / 32}};
+  return {{candidates, vocab}, {shaped, vocab}, {seen, (vocab + 31) / 32}};
 }
 
 void NetworkModel::draw_tokens(std::span<const Window> windows) {

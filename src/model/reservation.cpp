@@ -31,6 +31,7 @@ void add_host_workspace(Workspace& w, Arena& arena, const ModelConfig& config, i
                         const ModelOptions& options) {
   const std::int64_t vocab = config.vocab_size;
   w.candidates = arena.take(DType::U8, {threads, bytes_for(vocab, sizeof(Candidate))});
+  w.shaped = arena.take(DType::F32, {threads, vocab});
   w.seen = arena.take(DType::I32, {threads, (vocab + 31) / 32});
   if (options.isa != Isa::Sm90) return;
   w.drawn_here = arena.take(DType::U8, {bytes_for(Reservation::max_logit_rows(options), sizeof(DrawnRow))});

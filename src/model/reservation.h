@@ -31,6 +31,7 @@ struct Workspace {
   Tensor draw_room;  // bytes: what drawing on a GPU works in
   // Of the host:
   Tensor candidates;   // bytes [threads, vocab * sizeof(Candidate)]: room to draw in
+  Tensor shaped;       // f32 [threads, vocab], likewise
   Tensor seen;         // i32 [threads, vocab / 32]: a bit a token, likewise
   Tensor drawn_here;   // `drawn`, downloaded
   Tensor logits_here;  // f32 [vocab] a row, downloaded

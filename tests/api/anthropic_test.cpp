@@ -163,20 +163,6 @@ TEST(ParseMessages, RefusesByNameWhatItCannotHonour) {
   for (const RefusedCase& c : kRefusedCases) expect_refusal(refused(parse(c.given), c.given), c);
 }
 
-TEST(ParseMessages, RefusesInTheWordsOfThisApi) {
-  const std::string tools = R"("tools":[{"name":"f","input_schema":{}}],)";
-  const auto message = [](const std::string& given) { return refused(parse(given), given).message; };
-  EXPECT_EQ(message(body_with(tools + R"("tool_choice":{"type":"tool","name":"g"})")),
-            "tool_choice.name: there is no tool 'g'");
-  EXPECT_EQ(message(body_with(R"("tools":[{"name":"a b","input_schema":{}}])")),
-            "tools[0].name must be 1 to 128 characters, without spaces, quotes and angle brackets");
-  EXPECT_EQ(message(body_with(R"("tools":[{"type":"bash_20250124","name":"bash"}])")),
-            "tools[0].type: 'bash_20250124' is not supported: tools here are custom, with a name and an input_schema");
-  EXPECT_EQ(message(with_messages(R"([{"role":"user","content":[{"type":"image","source":{}}]}])")),
-            "messages[0].content[0].type: blocks of type 'image' are not supported: this model reads text only");
-  EXPECT_EQ(message(body_with(R"("stop":["y"])")), "stop is not supported: use stop_sequences");
-}
-
 TEST(ParseMessages, AcceptsLabelsAndValuesThatAskForNothing) {
   for (const char* fields :
        {R"("metadata":{"user_id":"me"},"service_tier":"auto","speed":"standard","user_profile_id":"u")",

@@ -365,8 +365,7 @@ class Messages(unittest.TestCase):
     def test_the_client_lists_the_model(self):
         models = self.client.models.list()
         self.assertEqual([(model.id, model.type) for model in models], [("rondo-demo", "model")])
-        model = self.client.models.retrieve("rondo-demo")
-        self.assertEqual((model.display_name, model.max_input_tokens, model.max_tokens), ("rondo-demo", 4096, 4095))
+        self.assertEqual(self.client.models.retrieve("rondo-demo").display_name, "rondo-demo")
 
 
 if __name__ == "__main__":

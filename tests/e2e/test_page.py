@@ -353,15 +353,6 @@ class Page(unittest.TestCase):
                            " wide.textContent = 'wide'; document.body.append(wide); }")
         self.assertGreater(self.page.evaluate(WIDTHS)[0], 375)
 
-    def test_on_a_phone_nothing_is_cut_at_the_edge_and_settings_stand_in_rows(self):
-        self.open(viewport={"width": 375, "height": 720}, is_mobile=True, has_touch=True)
-        expect(self.page.locator(".welcome button").first).to_be_visible()
-        rights = self.page.locator(".welcome button").evaluate_all("all => all.map((it) => it.getBoundingClientRect().right)")
-        self.assertLessEqual(max(rights), 375)
-        self.page.click("#open-settings")
-        tops = [self.page.locator("#settings [name=%s]" % name).bounding_box()["y"] for name in ("temperature", "top_p")]
-        self.assertAlmostEqual(*tops, delta=1)
-
     def test_dark_where_dark_is_preferred(self):
         background = "() => getComputedStyle(document.body).backgroundColor"
         ink = "() => getComputedStyle(document.body).color"

@@ -56,16 +56,6 @@ class ServeFlags(unittest.TestCase):
                 self.assertIn("'%s'" % key, line)
         self.assertIn("nowhere.toml", self.refused("--config", "nowhere.toml"))
 
-    def test_a_wrong_folder_and_a_wrong_context_are_said_with_folder_and_flag(self):
-        for command in (["serve", "--port", "0"], ["run", "-p", "hi"], ["plan"], ["selfcheck"], ["bench"]):
-            with self.subTest(command), tempfile.TemporaryDirectory() as folder:
-                for given, words in (((folder,), folder + ": config.json: missing"),
-                                     ((folder + "/none",), folder + "/none: no such folder"),
-                                     ((MODEL, "--context", "5000"), "--context 5000: this model has at most 4096 tokens")):
-                    done = subprocess.run([PROGRAM, *command, *given], capture_output=True, text=True, timeout=60)
-                    self.assertEqual(done.returncode, 1, done.stderr)
-                    self.assertEqual(done.stderr.splitlines()[-1], "rondo %s: %s" % (command[0], words))
-
     def test_a_flag_goes_before_its_key_and_lists_and_switches_work(self):
         text = 'alias = ["one", "two"]\nparallel = 0\nno-drafts = true\nmodel = "%s"\ncontext = 512\n' % MODEL
         with file_of(text) as file:

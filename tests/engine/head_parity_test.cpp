@@ -296,7 +296,7 @@ TEST_P(HeadOn, ATokenIsDrawnWithTheKeyOfItsOwnPosition) {
       for (int row = certain - 1; row < 9; ++row) {
         const DrawRow drawn{.settings = &each.draw, .position = row + 1, .generated = {}, .drafted = {}, .mask = {}};
         EXPECT_EQ(verified.tokens[static_cast<std::size_t>(row - certain + 1)],
-                  draw(best_isa(), logits[static_cast<std::size_t>(row)], drawn, {room, {}}));
+                  draw(best_isa(), logits[static_cast<std::size_t>(row)], drawn, {room, {}, {}}));
       }
       const Kept kept{.slot = each.slot, .rows = 9, .next_token = 0, .feeds_head = false};
       model->commit({&kept, 1});

@@ -129,7 +129,7 @@ Sampled sample(int sequences, int length) {
     for (std::size_t i = 0; i < out.ids.size(); ++i) {
       const DrawSettings settings{.temperature = 1, .bias = {}, .seed = i};
       const DrawRow row{.settings = &settings, .position = t + 1, .generated = {}, .drafted = {}, .mask = {}};
-      const std::int32_t id = draw(Isa::Reference, logits[i], row, {room, {}});
+      const std::int32_t id = draw(Isa::Reference, logits[i], row, {room, {}, {}});
       out.nats += surprise(logits[i], id);
       out.ids[i].push_back(id);
     }

@@ -8,26 +8,29 @@
 #include <numeric>
 #include <set>
 
+#include "base/random.h"
 #include "tests/ops/arrays.h"
+#include "tests/ops/machine.h"
 
 namespace rondo {
 namespace {
 
 // Scratch that a draw may use, as the model has it for each thread.
 struct Room {
-  explicit Room(std::size_t n) : candidates(n), seen((n + 31) / 32) {}
-  DrawRoom view() { return {candidates, seen}; }
+  explicit Room(std::size_t n) : candidates(n), shaped(n), seen((n + 31) / 32) {}
+  DrawRoom view() { return {candidates, shaped, seen}; }
   std::vector<Candidate> candidates;
+  std::vector<float> shaped;
   std::vector<std::uint32_t> seen;
 };
 
 std::int32_t drawn(const std::vector<float>& logits, const DrawSettings& settings, std::int64_t position,
                    std::span<const std::int32_t> generated = {}, std::span<const std::int32_t> drafted = {},
-                   TokenMask mask = {}) {
+                   TokenMask mask = {}, Isa isa = best_isa()) {
   Room room(logits.size());
   const DrawRow row{
       .settings = &settings, .position = position, .generated = generated, .drafted = drafted, .mask = mask};
-  const std::int32_t token = draw(best_isa(), logits, row, room.view());
+  const std::int32_t token = draw(isa, logits, row, room.view());
   for (const std::uint32_t word : room.seen) EXPECT_EQ(word, 0u);  // clear again for the next draw
   return token;
 }
@@ -109,6 +112,28 @@ TEST(Draw, IsTheNaiveDrawUnderEverySetting) {
         ASSERT_EQ(drawn(logits, settings, 17), naive_draw(logits, settings, 17))
             << vocab << " tokens, temperature " << settings.temperature << ", top_k " << settings.top_k << ", top_p "
             << settings.top_p << ", min_p " << settings.min_p;
+      }
+    }
+  }
+}
+
+// So many tokens that the likeliest are found in several passes, on every instruction set; and masked ones among them.
+TEST(Draw, IsTheNaiveDrawOfALargeVocabulary) {
+  std::vector<std::uint32_t> mask(9007 / 32 + 1);
+  for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = static_cast<std::uint32_t>(random_bits(1, i));
+  for (DrawSettings settings : kSettings) {
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      settings.seed = seed;
+      const auto logits = random_logits(9007, seed, 1 + static_cast<float>(seed) * 3);
+      auto allowed = logits;
+      for (std::size_t i = 0; i < allowed.size(); ++i) {
+        if (!allows(mask, static_cast<std::int32_t>(i))) allowed[i] = -std::numeric_limits<float>::infinity();
+      }
+      const std::int32_t want = naive_draw(logits, settings, 17), want_allowed = naive_draw(allowed, settings, 17);
+      for (const Isa isa : all_isas()) {
+        if (isa == Isa::Sm90) continue;  // draw_rows has that
+        ASSERT_EQ(drawn(logits, settings, 17, {}, {}, {}, isa), want) << isa_name(isa) << ", top_k " << settings.top_k;
+        ASSERT_EQ(drawn(logits, settings, 17, {}, {}, mask, isa), want_allowed) << isa_name(isa) << ", masked";
       }
     }
   }

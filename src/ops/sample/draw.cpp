@@ -16,14 +16,12 @@ constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 
 bool likelier(const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; }
 
-// The candidates of a row before any is left out: every logit, shaped by bias, penalties and mask.
-class Candidates {
+// Logits shaped by bias, penalties and mask, in `room`.
+class Shaped {
  public:
-  Candidates(std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row, DrawRoom room)
-      : all_(room.candidates.first(logits.size())), ids_(ids), seen_(room.seen) {
-    for (std::size_t i = 0; i < all_.size(); ++i) {
-      all_[i] = {logits[i], ids.empty() ? static_cast<std::int32_t>(i) : ids[i]};
-    }
+  Shaped(Isa isa, std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row, DrawRoom room)
+      : isa_(isa), all_(room.shaped.first(logits.size())), ids_(ids), seen_(room.seen) {
+    std::copy(logits.begin(), logits.end(), all_.begin());
     for (const LogitBias& each : row.settings->bias) shift(find(each.id), each.bias);
     if (row.settings->has_penalties()) {
       for (const std::int32_t id : row.generated) penalise(id, *row.settings);
@@ -31,11 +29,9 @@ class Candidates {
       for (const std::int32_t id : row.generated) forget(id);
       for (const std::int32_t id : row.drafted) forget(id);
     }
-    if (!row.mask.empty()) {
-      for (Candidate& each : all_) each.logit = allows(row.mask, each.id) ? each.logit : kForbidden;
-    }
+    if (!row.mask.empty()) forbid(row.mask);
   }
-  std::span<Candidate> all() const { return all_; }
+  std::span<const float> all() const { return all_; }
 
  private:
   // Where a token stands; all_.size() when it has no logit here.
@@ -45,7 +41,7 @@ class Candidates {
     return at != ids_.end() && *at == id ? static_cast<std::size_t>(at - ids_.begin()) : all_.size();
   }
   void shift(std::size_t at, float by) {
-    if (at < all_.size()) all_[at].logit += by;
+    if (at < all_.size()) all_[at] += by;
   }
   void penalise(std::int32_t id, const DrawSettings& settings) {
     const std::size_t at = find(id);
@@ -58,8 +54,20 @@ class Candidates {
   void forget(std::int32_t id) {
     if (const std::size_t at = find(id); at < all_.size()) seen_[at / 32] &= ~(1u << (at % 32));
   }
+  void forbid(TokenMask mask) {
+    if (!ids_.empty()) {
+      for (std::size_t i = 0; i < all_.size(); ++i) all_[i] = allows(mask, ids_[i]) ? all_[i] : kForbidden;
+      return;
+    }
+    LogitMask all{.logits = all_.data(),
+                  .n = static_cast<std::int64_t>(all_.size()),
+                  .allowed = mask.data(),
+                  .words = static_cast<std::int64_t>(mask.size())};
+    RONDO_PICK(isa_, forbid_logits)(all);
+  }
 
-  std::span<Candidate> all_;
+  Isa isa_;
+  std::span<float> all_;
   std::span<const std::int32_t> ids_;
   std::span<std::uint32_t> seen_;
 };
@@ -74,68 +82,123 @@ double chance(const Candidate& c, float most, double temperature) {
   return std::exp((static_cast<double>(c.logit) - most) / temperature);
 }
 
-// The shortest run of the likeliest whose chances reach top_p of the whole; at least one. Sorts what it needs, in
-// steps.
-std::span<Candidate> keep_top_p(std::span<Candidate> left, double temperature, double top_p, float most) {
+double total_of(std::span<const Candidate> left, double temperature, float most) {
   double total = 0;
   for (const Candidate& c : left) total += chance(c, most, temperature);
-  double reached = 0;
-  std::size_t sorted = 0;
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    if (i == sorted) {
-      sorted = std::min(left.size(), std::max<std::size_t>(64, sorted * 4));
-      std::partial_sort(left.begin() + static_cast<std::ptrdiff_t>(i),
-                        left.begin() + static_cast<std::ptrdiff_t>(sorted), left.end(), likelier);
+  return total;
+}
+
+// A row of logits, and the token each stands for.
+class Row {
+ public:
+  Row(Isa isa, std::span<const float> logits, std::span<const std::int32_t> ids)
+      : isa_(isa), logits_(logits), ids_(ids), best_(at(highest())) {}
+  std::size_t size() const { return logits_.size(); }
+  Candidate at(std::size_t i) const { return {logits_[i], ids_.empty() ? static_cast<std::int32_t>(i) : ids_[i]}; }
+  const Candidate& best() const { return best_; }  // the likeliest
+
+  // Sum of all chances.
+  double total(double temperature) const {
+    LogitRow sum = pass();
+    sum.most = best_.logit;
+    sum.scale = static_cast<float>(1 / temperature);
+    RONDO_PICK(isa_, sum_of_exps)(sum);
+    return sum.total;
+  }
+
+  // The k likeliest of the logits above a floor, in no order: with what is found so far the row is passed over for
+  // better ones, until it ends.
+  std::span<Candidate> likeliest(std::size_t k, std::span<Candidate> room, float floor = kForbidden) const {
+    LogitScan scan{.row = pass(), .above = floor, .begin = 0, .found = room.data(), .room = 0, .num_found = 0};
+    const std::size_t held = std::min(size(), 4 * k + 1024);
+    while (scan.begin < scan.row.n) {
+      scan.room = static_cast<std::int64_t>(held);
+      RONDO_PICK(isa_, find_likely)(scan);
+      if (const auto found = static_cast<std::size_t>(scan.num_found); found > k) {
+        const auto found_so_far = room.first(found);
+        std::nth_element(found_so_far.begin(), found_so_far.begin() + static_cast<std::ptrdiff_t>(k - 1),
+                         found_so_far.end(), likelier);
+        scan.num_found = static_cast<std::int64_t>(k);
+        scan.above = room[k - 1].logit;  // of equals the later ones have the higher ids
+      }
     }
+    const auto found = room.first(static_cast<std::size_t>(scan.num_found));
+    for (Candidate& each : found) each = at(static_cast<std::size_t>(each.id));
+    if (!found.empty()) return found;
+    room[0] = best_;  // nothing is allowed
+    return room.first(1);
+  }
+
+ private:
+  LogitRow pass() const {
+    return {.logits = logits_.data(),
+            .n = static_cast<std::int64_t>(logits_.size()),
+            .most = 0,
+            .scale = 1,
+            .best = 0,
+            .total = 0};
+  }
+  std::size_t highest() const {
+    LogitRow row = pass();
+    RONDO_PICK(isa_, highest_logit)(row);
+    return static_cast<std::size_t>(row.best);
+  }
+
+  Isa isa_;
+  std::span<const float> logits_;
+  std::span<const std::int32_t> ids_;
+  Candidate best_;
+};
+
+// The shortest run of the likeliest whose chances reach `wanted`, at least one; all when they do not. Sorts them.
+std::span<Candidate> shortest_run(std::span<Candidate> left, double temperature, double wanted, float most) {
+  std::sort(left.begin(), left.end(), likelier);
+  double reached = 0;
+  for (std::size_t i = 0; i < left.size(); ++i) {
     reached += chance(left[i], most, temperature);
-    if (reached >= top_p * total) return left.first(i + 1);
+    if (reached >= wanted) return left.first(i + 1);
   }
   return left;
 }
 
-std::span<Candidate> keep_min_p(std::span<Candidate> left, double temperature, double min_p, float most) {
-  const auto end = std::remove_if(left.begin(), left.end(),
-                                  [&](const Candidate& c) { return chance(c, most, temperature) < min_p; });
-  return left.first(static_cast<std::size_t>(end - left.begin()));
+constexpr std::size_t kFewLikely = 64;
+
+// top_p of a whole row: a few of the likeliest will do for nearly every row, so they are looked for in steps.
+std::span<Candidate> top_p_of(const Row& row, const DrawSettings& settings, std::span<Candidate> room) {
+  const double wanted = settings.top_p * row.total(settings.temperature);
+  for (std::size_t k = std::min(kFewLikely, row.size());; k = std::min(8 * k, row.size())) {
+    const auto left = row.likeliest(k, room);
+    const auto run = shortest_run(left, settings.temperature, wanted, row.best().logit);
+    if (run.size() < left.size() || left.size() < k || k == row.size()) return run;
+  }
+}
+
+// Under the logits that min_p leaves, by more than their rounding.
+float floor_of(const DrawSettings& settings, float most) {
+  if (settings.min_p <= 0) return kForbidden;
+  const double floor = most + settings.temperature * std::log(static_cast<double>(settings.min_p));
+  return static_cast<float>(floor - 1e-5 * (1 + std::abs(floor)));
 }
 
 // What top_k, top_p and min_p leave.
-std::span<Candidate> keep_likely(std::span<Candidate> left, const DrawSettings& settings, float most) {
-  if (settings.top_k > 0 && static_cast<std::size_t>(settings.top_k) < left.size()) {
-    std::nth_element(left.begin(), left.begin() + settings.top_k, left.end(), likelier);
-    left = left.first(static_cast<std::size_t>(settings.top_k));
+std::span<Candidate> keep_likely(const Row& row, const DrawSettings& settings, std::span<Candidate> room) {
+  const float most = row.best().logit;
+  std::span<Candidate> left;
+  if (settings.top_k > 0 && static_cast<std::size_t>(settings.top_k) < row.size()) {
+    left = row.likeliest(static_cast<std::size_t>(settings.top_k), room);
+    if (settings.top_p < 1) {
+      const double wanted = settings.top_p * total_of(left, settings.temperature, most);
+      left = shortest_run(left, settings.temperature, wanted, most);
+    }
+  } else {
+    left =
+        settings.top_p < 1 ? top_p_of(row, settings, room) : row.likeliest(row.size(), room, floor_of(settings, most));
   }
-  if (settings.top_p < 1) left = keep_top_p(left, settings.temperature, settings.top_p, most);
-  if (settings.min_p > 0) left = keep_min_p(left, settings.temperature, settings.min_p, most);
-  return left;
-}
-
-float share_of(std::span<const Candidate> left, const Candidate& chosen, float most, double temperature) {
-  double total = 0;
-  for (const Candidate& c : left) total += chance(c, most, temperature);
-  return static_cast<float>(chance(chosen, most, temperature) / total);
-}
-
-std::size_t highest(Isa isa, std::span<const float> logits) {
-  LogitRow row{.logits = logits.data(),
-               .n = static_cast<std::int64_t>(logits.size()),
-               .most = 0,
-               .scale = 1,
-               .best = 0,
-               .total = 0};
-  RONDO_PICK(isa, highest_logit)(row);
-  return static_cast<std::size_t>(row.best);
-}
-
-float share_in_row(Isa isa, std::span<const float> logits, float chosen, float most, double temperature) {
-  LogitRow sum{.logits = logits.data(),
-               .n = static_cast<std::int64_t>(logits.size()),
-               .most = most,
-               .scale = static_cast<float>(1 / temperature),
-               .best = 0,
-               .total = 0};
-  RONDO_PICK(isa, sum_of_exps)(sum);
-  return static_cast<float>(std::exp((static_cast<double>(chosen) - most) / temperature)) / sum.total;
+  if (settings.min_p <= 0) return left;
+  const auto end = std::remove_if(left.begin(), left.end(), [&](const Candidate& c) {
+    return chance(c, most, settings.temperature) < settings.min_p;
+  });
+  return left.first(static_cast<std::size_t>(end - left.begin()));
 }
 
 // The noise of one row's tokens, and a bound on it that takes no logarithm.
@@ -183,31 +246,33 @@ Candidate highest_score(std::size_t n, CandidateAt candidate_at, const Candidate
   return chosen;
 }
 
-// Who was chosen, and among whom: what a draft's probability is taken from.
-struct Choice {
-  Candidate chosen;
-  std::span<const Candidate> left;  // empty: the whole row
-  float most;
-};
-
-Choice choose(std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row, DrawRoom room) {
-  const DrawSettings& settings = *row.settings;
-  std::span<Candidate> left = Candidates(logits, ids, row, room).all();
-  const Candidate best = *std::min_element(left.begin(), left.end(), likelier);
-  if (settings.temperature <= 0) return {best, left, best.logit};
-  left = keep_likely(left, settings, best.logit);
-  const auto candidate_at = [&](std::size_t i) { return left[i]; };
-  return {highest_score(left.size(), candidate_at, best, row), left, best.logit};
+// Who was chosen, and its share among those left, at the temperature (at 1 where that is 0).
+Candidate choose(const Row& row, const DrawRow& how, DrawRoom room, float* share) {
+  const DrawSettings& settings = *how.settings;
+  const double temperature = settings.temperature > 0 ? settings.temperature : 1.0;
+  const float most = row.best().logit;
+  if (settings.temperature > 0 && leaves_out(settings)) {
+    const auto left = keep_likely(row, settings, room.candidates);
+    const auto chosen = highest_score(
+        left.size(), [&](std::size_t i) { return left[i]; }, row.best(), how);
+    if (share != nullptr)
+      *share = static_cast<float>(chance(chosen, most, temperature) / total_of(left, temperature, most));
+    return chosen;
+  }
+  Candidate chosen = row.best();
+  if (settings.temperature > 0)
+    chosen = highest_score(
+        row.size(), [&](std::size_t i) { return row.at(i); }, chosen, how);
+  if (share != nullptr) *share = static_cast<float>(chance(chosen, most, temperature) / row.total(temperature));
+  return chosen;
 }
 
-// Drawn straight from the logits: nothing is shaped and nothing left out.
-Choice choose_unshaped(Isa isa, std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row) {
-  const auto candidate_at = [&](std::size_t i) {
-    return Candidate{logits[i], ids.empty() ? static_cast<std::int32_t>(i) : ids[i]};
-  };
-  const Candidate best = candidate_at(highest(isa, logits));
-  if (row.settings->temperature <= 0) return {best, {}, best.logit};
-  return {highest_score(logits.size(), candidate_at, best, row), {}, best.logit};
+Candidate choose(Isa isa, std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& how,
+                 DrawRoom room, float* share) {
+  CHECK(room.candidates.size() >= logits.size() && !logits.empty());
+  if (!shapes_logits(how)) return choose(Row(isa, logits, ids), how, room, share);
+  const Shaped shaped(isa, logits, ids, how, room);
+  return choose(Row(isa, shaped.all(), ids), how, room, share);
 }
 
 }  // namespace
@@ -221,21 +286,14 @@ double gumbel_noise(std::uint64_t seed, std::int64_t position, std::int32_t id) 
 }
 
 std::int32_t draw(Isa isa, std::span<const float> logits, const DrawRow& row, DrawRoom room) {
-  CHECK(room.candidates.size() >= logits.size() && !logits.empty());
-  if (draws_unshaped(row)) return choose_unshaped(isa, logits, {}, row).chosen.id;
-  return choose(logits, {}, row, room).chosen.id;
+  return choose(isa, logits, {}, row, room, nullptr).id;
 }
 
 Drawn draw_draft(Isa isa, std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row,
                  DrawRoom room) {
-  CHECK(room.candidates.size() >= logits.size() && !logits.empty());
-  const double temperature = row.settings->temperature > 0 ? row.settings->temperature : 1.0;
-  if (draws_unshaped(row)) {
-    const Choice choice = choose_unshaped(isa, logits, ids, row);
-    return {choice.chosen.id, share_in_row(isa, logits, choice.chosen.logit, choice.most, temperature)};
-  }
-  const Choice choice = choose(logits, ids, row, room);
-  return {choice.chosen.id, share_of(choice.left, choice.chosen, choice.most, temperature)};
+  Drawn out{};
+  out.token = choose(isa, logits, ids, row, room, &out.probability).id;
+  return out;
 }
 
 void logprobs(std::span<const float> logits, std::int32_t chosen, int num_top, RowLogprobs& out) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "device/stream.h"
+#include "ops/sample/candidate.h"
 #include "tensor/tensor.h"
 
 namespace rondo {
@@ -45,11 +46,6 @@ inline bool allows(TokenMask mask, std::int32_t id) {
   return mask.empty() || (at / 32 < mask.size() && (mask[at / 32] >> (at % 32) & 1u) != 0);
 }
 
-struct Candidate {
-  float logit;
-  std::int32_t id;
-};
-
 // What a draw knows of its row beside the logits.
 struct DrawRow {
   const DrawSettings* settings;
@@ -65,9 +61,10 @@ struct Drawn {
   float probability;
 };
 
-// Scratch of one thread: room for every candidate, and a bit for each, all clear between draws.
+// Scratch of one thread: room for every candidate and every logit, and a bit for each, all clear between draws.
 struct DrawRoom {
   std::span<Candidate> candidates;  // [logits.size()]
+  std::span<float> shaped;          // [logits.size()]
   std::span<std::uint32_t> seen;    // [logits.size() / 32, rounded up]
 };
 

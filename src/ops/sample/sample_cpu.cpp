@@ -50,4 +50,27 @@ void sum_of_exps(LogitRow& r) {
   r.total = sum(total);
 }
 
+void find_likely(LogitScan& r) {
+  while (r.begin < r.row.n) {
+    const std::int64_t n = r.row.n - r.begin < kScanned ? r.row.n - r.begin : kScanned;
+    if (r.room - r.num_found < n) return;
+    const float* logits = r.row.logits + r.begin;
+    if (largest_of(logits, n) > r.above) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        if (logits[i] > r.above) r.found[r.num_found++] = {logits[i], static_cast<std::int32_t>(r.begin + i)};
+      }
+    }
+    r.begin += n;
+  }
+}
+
+void forbid_logits(LogitMask& m) {
+  for (std::int64_t begin = 0; begin < m.n; begin += 32) {
+    const std::uint32_t word = begin / 32 < m.words ? m.allowed[begin / 32] : 0;
+    const int count = m.n - begin < 32 ? static_cast<int>(m.n - begin) : 32;
+    float* logits = m.logits + begin;
+    for (int i = 0; i < count; ++i) logits[i] = (word >> i & 1u) != 0 ? logits[i] : -__builtin_inff();
+  }
+}
+
 }  // namespace rondo::RONDO_ISA
