@@ -72,11 +72,13 @@ RequestReader::Progress RequestReader::feed(std::string& received) {
 
 bool RequestReader::put(std::string& received) {
   while (!received.empty()) {
-    // Too few bytes for a last chunk cannot end the body, and Beast asserts that there are more.
-    if (header_checked_ && parser_->chunked() && received.size() < kLastChunk.size()) return true;
+    // Fewer bytes than a last chunk's are no whole body, and where one begins Beast asserts that there are more.
+    const bool begins_chunks = header_checked_ && !has_body_begun_ && parser_->chunked();
+    if (begins_chunks && received.size() < kLastChunk.size()) return true;
     boost::system::error_code error;
     const std::size_t eaten = parser_->put(boost::asio::buffer(received), error);
     received.erase(0, eaten);
+    has_body_begun_ = has_body_begun_ || (header_checked_ && eaten > 0);
     if (error == http::error::need_more) {
       // A line that never ends is not part of any header or body worth waiting for.
       return received.size() <= max_header_bytes_ || refuse(400, "a line of the request is too long");

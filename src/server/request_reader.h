@@ -50,6 +50,7 @@ class RequestReader {
   HttpRefusal refusal_;
   std::size_t header_bytes_ = 0;
   bool header_checked_ = false;
+  bool has_body_begun_ = false;  // bytes of it are eaten
   bool has_begun_ = false;
   bool awaits_continue_ = false;
 };
