@@ -271,6 +271,7 @@ Candidate choose(Isa isa, std::span<const float> logits, std::span<const std::in
                  DrawRoom room, float* share) {
   CHECK(room.candidates.size() >= logits.size() && !logits.empty());
   if (!shapes_logits(how)) return choose(Row(isa, logits, ids), how, room, share);
+  CHECK(room.shaped.size() >= logits.size());
   const Shaped shaped(isa, logits, ids, how, room);
   return choose(Row(isa, shaped.all(), ids), how, room, share);
 }
