@@ -14,11 +14,13 @@ namespace rondo {
 PreNorm::PreNorm(Loader& loader, const std::string& norm_name)
     : eps_(loader.config().norm_eps), gain_(loader.gain(norm_name + ".weight")) {}
 
-void PreNorm::read(Stream& s, Scratch, Tensor residual, Tensor x, Tensor) const {
-  rms_norm(s, residual, gain_, {eps_, residual.width()}, x);
+void PreNorm::read(Stream& s, Scratch, Tensor residual, const Output& before, Tensor x) const {
+  const NormSpec spec{eps_, residual.width()};
+  if (before.waits) return add_norm(s, before.y, residual, gain_, spec, x);
+  rms_norm(s, residual, gain_, spec, x);
 }
 
-void PreNorm::write(Stream& s, Tensor y, Tensor, Tensor residual) const { add(s, y, residual); }
+void PreNorm::write(Stream& s, const Output& output, Tensor residual) const { add(s, output.y, residual); }
 
 HyperConnection::HyperConnection(Loader& loader, const std::string& prefix, Writes writes)
     : num_streams_(loader.config().hyper.num_streams),
@@ -30,21 +32,25 @@ HyperConnection::HyperConnection(Loader& loader, const std::string& prefix, Writ
   if (writes == Writes::Back) inject_ = loader.matrix(prefix + ".block_inject_weight.weight");
 }
 
-void HyperConnection::read(Stream& s, Scratch scratch, Tensor residual, Tensor x, Tensor inject) const {
+void HyperConnection::read(Stream& s, Scratch scratch, Tensor residual, const Output& before, Tensor x) const {
   const int rows = residual.rows();
   const Tensor normed = scratch.take_f32({rows, residual.width()}), omega = scratch.take_f32({rows, residual.width()});
   const Tensor mix = scratch.take_f32({rows, down_.shape[0]});
-  rms_norm(s, residual, gain_, {eps_, residual.width() / num_streams_}, normed);
+  if (before.waits) {
+    hyper_inject_norm(s, before.y, before.inject, residual, gain_, eps_, normed);
+  } else {
+    rms_norm(s, residual, gain_, {eps_, residual.width() / num_streams_}, normed);
+  }
   const LinearPart parts[] = {{.weight = down_, .x = normed, .out = mix, .rows = rows},
-                              {.weight = inject_, .x = normed, .out = inject, .rows = rows}};
+                              {.weight = inject_, .x = normed, .out = before.inject, .rows = rows}};
   linear(s, std::span(parts, writes_ == Writes::Back ? 2 : 1));
   silu_scaled(s, mix, 1.0F / static_cast<float>(num_streams_), mix);
   linear(s, up_, mix, omega);
   hyper_read(s, normed, omega, x);
 }
 
-void HyperConnection::write(Stream& s, Tensor y, Tensor inject, Tensor residual) const {
-  hyper_inject(s, y, inject, residual);
+void HyperConnection::write(Stream& s, const Output& output, Tensor residual) const {
+  hyper_inject(s, output.y, output.inject, residual);
 }
 
 MixtureOfExperts::MixtureOfExperts(Loader& loader, const std::string& prefix) {
@@ -143,7 +149,6 @@ bool has_ngram(const ModelConfig& config, int layer, Layer::Place place) {
 
 Layer::Layer(Loader& loader, const std::string& prefix, int index, Place place, Tensor rope_table)
     : hidden_(loader.config().hidden_size),
-      num_streams_(loader.config().hyper.num_streams),
       ngram_(has_ngram(loader.config(), index, place) ? std::make_optional<NgramEmbedding>(loader, index)
                                                       : std::nullopt),
       mixer_junction_(make_junction(loader, prefix, "input_layernorm", "attn_hyper_connection")),
@@ -154,18 +159,30 @@ Layer::Layer(Loader& loader, const std::string& prefix, int index, Place place, 
       mlp_junction_(make_junction(loader, prefix, "post_attention_layernorm", "mlp_hyper_connection")),
       mlp_(make_mlp(loader, prefix)) {}
 
-void Layer::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor residual) const {
-  const Tensor x = scratch.take_f32({batch.rows, hidden_}), y = scratch.take_f32({batch.rows, hidden_});
-  const Tensor inject = scratch.take_f32({batch.rows, num_streams_});
-  if (ngram_) ngram_->forward(s, batch, scratch, residual);
+void Layer::write(Stream& s, Output& output, Tensor residual) const {
+  if (!output.waits) return;
+  std::visit([&](const auto& junction) { junction.write(s, output, residual); }, mlp_junction_);
+  output.waits = false;
+}
 
-  std::visit([&](const auto& junction) { junction.read(s, scratch, residual, x, inject); }, mixer_junction_);
-  std::visit([&](const auto& mixer) { mixer.forward(s, batch, scratch, x, y); }, mixer_);
-  std::visit([&](const auto& junction) { junction.write(s, y, inject, residual); }, mixer_junction_);
+void Layer::read(Stream& s, Scratch scratch, const Junction& junction, Tensor residual, Output& output,
+                 Tensor x) const {
+  std::visit([&](const auto& each) { each.read(s, scratch, residual, output, x); }, junction);
+  output.waits = false;
+}
 
-  std::visit([&](const auto& junction) { junction.read(s, scratch, residual, x, inject); }, mlp_junction_);
-  std::visit([&](const auto& mlp) { mlp.forward(s, scratch, x, y); }, mlp_);
-  std::visit([&](const auto& junction) { junction.write(s, y, inject, residual); }, mlp_junction_);
+void Layer::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor residual, Output& output) const {
+  const Tensor x = scratch.take_f32({batch.rows, hidden_});
+  if (ngram_) {
+    write(s, output, residual);
+    ngram_->forward(s, batch, scratch, residual);
+  }
+  read(s, scratch, mixer_junction_, residual, output, x);
+  std::visit([&](const auto& mixer) { mixer.forward(s, batch, scratch, x, output.y); }, mixer_);
+  output.waits = true;
+  read(s, scratch, mlp_junction_, residual, output, x);
+  std::visit([&](const auto& mlp) { mlp.forward(s, scratch, x, output.y); }, mlp_);
+  output.waits = true;
 }
 
 void Layer::settle(Stream& s, const RowSpans& spans, Scratch scratch) const {

@@ -16,12 +16,19 @@
 
 namespace rondo {
 
+// A block's output on its way into the residual: whoever reads that next writes it there in the same pass.
+struct Output {
+  Tensor y;            // [rows, hidden]
+  Tensor inject;       // [rows, S] how much of it each of qwen4_exp's streams gets
+  bool waits = false;  // y is not in the residual yet
+};
+
 // x = norm(residual);  residual = residual + y
 class PreNorm {
  public:
   PreNorm(Loader& loader, const std::string& norm_name);
-  void read(Stream& s, Scratch scratch, Tensor residual, Tensor x, Tensor inject) const;
-  void write(Stream& s, Tensor y, Tensor inject, Tensor residual) const;
+  void read(Stream& s, Scratch scratch, Tensor residual, const Output& before, Tensor x) const;
+  void write(Stream& s, const Output& output, Tensor residual) const;
 
  private:
   float eps_;
@@ -33,8 +40,9 @@ class HyperConnection {
  public:
   enum class Writes { Back, Never };  // the mixer at the end only reads
   HyperConnection(Loader& loader, const std::string& prefix, Writes writes);
-  void read(Stream& s, Scratch scratch, Tensor residual, Tensor x, Tensor inject) const;
-  void write(Stream& s, Tensor y, Tensor inject, Tensor residual) const;
+  // before: its inject is the last block's until then, and this one's afterwards.
+  void read(Stream& s, Scratch scratch, Tensor residual, const Output& before, Tensor x) const;
+  void write(Stream& s, const Output& output, Tensor residual) const;
 
  private:
   int num_streams_;
@@ -88,12 +96,15 @@ class Layer {
  public:
   enum class Place { Main, Head };  // the head's layer is attention, with no n-grams
   Layer(Loader& loader, const std::string& prefix, int index, Place place, Tensor rope_table);
-  void forward(Stream& s, const Batch& batch, Scratch scratch, Tensor residual) const;
+  // Reads what waits in `output` as part of the residual, and leaves its own there to wait.
+  void forward(Stream& s, const Batch& batch, Scratch scratch, Tensor residual, Output& output) const;
+  void write(Stream& s, Output& output, Tensor residual) const;          // what waits; nothing may
   void settle(Stream& s, const RowSpans& spans, Scratch scratch) const;  // spans of no rows: folds
 
  private:
+  void read(Stream& s, Scratch scratch, const Junction& junction, Tensor residual, Output& output, Tensor x) const;
+
   std::int64_t hidden_;
-  int num_streams_;
   std::optional<NgramEmbedding> ngram_;
   Junction mixer_junction_;
   std::variant<GatedDeltaNet, GatedAttention> mixer_;

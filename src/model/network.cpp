@@ -79,8 +79,19 @@ int Network::num_ngram_heads() const { return config_.ngram.layers.empty() ? 0 :
 
 void Network::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor hidden) const {
   embed(s, embedding_, batch.ids, config_.hyper.num_streams, hidden);
-  for (const Layer& layer : layers_) layer.forward(s, batch, scratch, hidden);
-  if (!has_streams(config_)) rms_norm(s, hidden, final_gain_, {config_.norm_eps, hidden.width()}, hidden);
+  Output last = output_room(batch.rows, scratch);
+  for (const Layer& layer : layers_) layer.forward(s, batch, scratch, hidden, last);
+  finish(s, layers_.back(), final_gain_, last, hidden);
+}
+
+Output Network::output_room(int rows, Scratch& scratch) const {
+  return {.y = scratch.take_f32({rows, config_.hidden_size}),
+          .inject = scratch.take_f32({rows, config_.hyper.num_streams})};
+}
+
+void Network::finish(Stream& s, const Layer& layer, Tensor gain, Output& last, Tensor hidden) const {
+  if (has_streams(config_)) return layer.write(s, last, hidden);
+  add_norm(s, last.y, hidden, gain, {config_.norm_eps, hidden.width()}, hidden);
 }
 
 void Network::settle(Stream& s, const RowSpans& spans, Scratch scratch) const {
@@ -97,7 +108,7 @@ void Network::output(Stream& s, const HyperConnection* mixer, const Weight& matr
   }
   const Tensor streams = scratch.take_f32({n, hidden.width()}), x = scratch.take_f32({n, config_.hidden_size});
   gather_rows(s, hidden, rows.data(), streams);
-  mixer->read(s, scratch, streams, x, {});
+  mixer->read(s, scratch, streams, {}, x);
   linear(s, matrix, x, logits);
 }
 
@@ -125,6 +136,7 @@ void Network::head_forward(Stream& s, const Batch& batch, Tensor hidden, Scratch
   const std::int64_t width = config_.hidden_size, rows = batch.rows, streams = config_.hyper.num_streams;
   const float eps = config_.norm_eps;
   const Tensor e = scratch.take_f32({rows, width}), h = scratch.take_f32({rows, hidden.width()});
+  Output last = output_room(batch.rows, scratch);
   embed(s, embedding_, batch.ids, 1, e);
   rms_norm(s, e, head_->embedding_gain, {eps, width}, e);
   rms_norm(s, hidden.slice(0, rows), head_->hidden_gain, {eps, hidden.width()}, h);  // one mean over all streams
@@ -135,14 +147,13 @@ void Network::head_forward(Stream& s, const Batch& batch, Tensor hidden, Scratch
     linear(s, head_->fc_hidden, {h.data, h.dtype, {rows * streams, width}},
            {next_hidden.data, next_hidden.dtype, {rows * streams, width}});
     add(s, from_embedding, next_hidden);
-    head_->layer.forward(s, batch, scratch, next_hidden);
   } else {
     const Tensor both = scratch.take_f32({rows, 2 * width});
     side_by_side(s, e, h, both);
     linear(s, head_->fc, both, next_hidden);
-    head_->layer.forward(s, batch, scratch, next_hidden);
-    rms_norm(s, next_hidden, head_->norm_gain, {eps, width}, next_hidden);
   }
+  head_->layer.forward(s, batch, scratch, next_hidden, last);
+  finish(s, head_->layer, head_->norm_gain, last, next_hidden);
 }
 
 void Network::head_logits(Stream& s, Tensor next_hidden, std::span<const std::int32_t> rows, Scratch scratch,

@@ -56,6 +56,10 @@ class Network {
   void output(Stream& s, const HyperConnection* mixer, const Weight& matrix, Tensor hidden,
               std::span<const std::int32_t> rows, Scratch scratch, Tensor logits) const;
 
+  // Where a forward's layers leave their outputs; and what is left to do behind the last: the norm, qwen3_* alone.
+  Output output_room(int rows, Scratch& scratch) const;
+  void finish(Stream& s, const Layer& layer, Tensor gain, Output& last, Tensor hidden) const;
+
   // qwen3_*: u = fc [norm_e(e) ; norm_h(h)];  qwen4_exp: U_s = fc_hidden norm_h(R)_s + fc_embedding norm_e(e)
   struct Head {
     Head(Loader& loader, Tensor rope_table);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/norm/norm.h"
 #include "tests/ops/row_law.h"
 
 namespace rondo {
@@ -99,6 +100,35 @@ TEST_P(HyperOn, InjectKeepsTheBitsOfARow) {
     Array out = rows_of(streams, rows);
     hyper_inject(machine.stream(), rows_of(y, rows), rows_of(inject, rows), out);
     return out;
+  }));
+}
+
+TEST_P(HyperOn, InjectNormIsTheInjectionAndThenTheNormToTheBit) {
+  Machine machine(GetParam(), 2);
+  constexpr float kEps = 1e-6F;
+  for (const int hidden : {1, 16, 21, 64, 77, 640, 2048}) {
+    for (const int count : {1, 3, 4}) {
+      const std::int64_t width = count * hidden;
+      const Array y = random_f32({5, hidden}, 1, Values::Wild), inject = random_f32({5, count}, 2, Values::Wild);
+      const Array gain = random_f32({width}, 4), normed = Array::f32({5, width}), want = Array::f32({5, width});
+      const Array streams = random_f32({5, width}, 3), apart = random_f32({5, width}, 3);
+      hyper_inject(machine.stream(), y, inject, apart);
+      rms_norm(machine.stream(), apart, gain, {kEps, hidden}, want);
+      hyper_inject_norm(machine.stream(), y, inject, streams, gain, kEps, normed);
+      EXPECT_TRUE(same_bits(streams, apart)) << hidden << " x " << count;
+      EXPECT_TRUE(same_bits(normed, want)) << hidden << " x " << count;
+    }
+  }
+}
+
+TEST_P(HyperOn, InjectNormKeepsTheBitsOfARow) {
+  const Array y = random_f32({kPopulation, 101}, 1), inject = random_f32({kPopulation, 4}, 2, Values::Wild);
+  const Array streams = random_f32({kPopulation, 4 * 101}, 3), gain = random_f32({4 * 101}, 4);
+  EXPECT_TRUE(rows_keep_their_bits(GetParam(), [&](Machine& machine, const std::vector<int>& rows) {
+    Array normed = Array::f32({static_cast<std::int64_t>(rows.size()), 4 * 101});
+    hyper_inject_norm(machine.stream(), rows_of(y, rows), rows_of(inject, rows), rows_of(streams, rows), gain, 1e-6F,
+                      normed);
+    return normed;
   }));
 }
 

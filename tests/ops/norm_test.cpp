@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ops/pointwise/pointwise.h"
 #include "tests/ops/row_law.h"
 
 namespace rondo {
@@ -93,6 +94,49 @@ TEST_P(NormOn, RmsNormKeepsTheBitsOfARow) {
       return out;
     }));
   }
+}
+
+// Sizes of every width of block that a GPU has for a group, those of the published shapes among them.
+TEST_P(NormOn, AddNormIsTheAdditionAndThenTheNormToTheBit) {
+  Machine machine(GetParam(), 2);
+  for (const Sizes& size : {Sizes{5, 17, 17},
+                            {3, 300, 75},
+                            {4, 256, 64},
+                            {3, 525, 525},
+                            {2, 640, 320},
+                            {3, 2048, 2048},
+                            {2, 5120, 5120},
+                            {1, 9000, 9000}}) {
+    const Array y = random_f32({size.rows, size.width}, 1, Values::Wild), gain = random_f32({size.width}, 2);
+    const Array residual = random_f32({size.rows, size.width}, 3), apart = random_f32({size.rows, size.width}, 3);
+    const Array out = Array::f32({size.rows, size.width}), want = Array::f32({size.rows, size.width});
+    add(machine.stream(), y, apart);
+    rms_norm(machine.stream(), apart, gain, {kEps, size.group}, want);
+    add_norm(machine.stream(), y, residual, gain, {kEps, size.group}, out);
+    EXPECT_TRUE(same_bits(residual, apart)) << size.width << " by " << size.group;
+    EXPECT_TRUE(same_bits(out, want)) << size.width << " by " << size.group;
+    EXPECT_TRUE(close(out, naive_rms(apart, gain, static_cast<int>(size.group)), 5 * kTolerance)) << size.width;
+
+    const Array in_place = random_f32({size.rows, size.width}, 3);
+    add_norm(machine.stream(), y, in_place, gain, {kEps, size.group}, in_place);
+    EXPECT_TRUE(same_bits(in_place, want)) << size.width << ", in place";
+  }
+}
+
+TEST_P(NormOn, AddNormKeepsTheBitsOfARow) {
+  const Array y = random_f32({kPopulation, 525}, 1, Values::Wild), residual = random_f32({kPopulation, 525}, 2);
+  const Array gain = random_f32({525}, 3);
+  EXPECT_TRUE(rows_keep_their_bits(GetParam(), [&](Machine& machine, const std::vector<int>& rows) {
+    const Array sum = rows_of(residual, rows);
+    Array out = Array::f32({sum.rows(), 2 * 525});
+    const Array normed = Array::f32({sum.rows(), 525});
+    add_norm(machine.stream(), rows_of(y, rows), sum, gain, {kEps, 525}, normed);
+    for (int r = 0; r < sum.rows(); ++r) {
+      std::copy_n(sum.row(r), 525, out.row(r));
+      std::copy_n(normed.row(r), 525, out.row(r) + 525);
+    }
+    return out;
+  }));
 }
 
 TEST_P(NormOn, GatedNormKeepsTheBitsOfARow) {

@@ -3,6 +3,7 @@
 #include "ops/common/fork.h"
 #include "ops/hyper/hyper_cuda.h"
 #include "ops/hyper/hyper_kernel.h"
+#include "ops/norm/norm.h"
 
 namespace rondo {
 
@@ -38,6 +39,15 @@ void hyper_inject(Stream& s, Tensor y, Tensor inject, Tensor streams) {
             .begin = begin,
             .end = end});
   });
+}
+
+void hyper_inject_norm(Stream& s, Tensor y, Tensor inject, Tensor streams, Tensor gain, float eps, Tensor normed) {
+  CHECK(streams.width() == inject.width() * y.width() && y.rows() == streams.rows());
+  CHECK(gain.shape.num_elements() == streams.width() && normed.width() == streams.width());
+  if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, hyper_inject_norm(s, y, inject, streams, gain, eps, normed));
+  hyper_inject(s, y, inject, streams);
+  rms_norm(s, streams, gain, {eps, y.width()}, normed);
 }
 
 }  // namespace rondo

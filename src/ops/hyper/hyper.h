@@ -15,4 +15,8 @@ namespace rondo {
 void hyper_read(Stream& s, Tensor normed, Tensor omega, Tensor x);
 void hyper_inject(Stream& s, Tensor y, Tensor inject, Tensor streams);
 
+// hyper_inject, then normed = rms_norm(streams) with each stream a group of its own: to the bit those two, one after
+// the other. gain, normed: as streams, one row and all of them.
+void hyper_inject_norm(Stream& s, Tensor y, Tensor inject, Tensor streams, Tensor gain, float eps, Tensor normed);
+
 }  // namespace rondo

@@ -1,6 +1,5 @@
-#include "ops/common/launch.cuh"
-#include "ops/common/warp.cuh"
 #include "ops/hyper/hyper_cuda.h"
+#include "ops/norm/norm.cuh"
 
 namespace rondo::cuda {
 
@@ -21,6 +20,9 @@ __global__ void read_streams(const float* normed, const float* omega, float* x, 
   x[row * hidden + d] = sum / static_cast<float>(streams);
 }
 
+// How much of y goes to a stream.
+__device__ float kappa_of(float inject, int streams) { return 2.0F * sigmoid(inject / static_cast<float>(streams)); }
+
 __global__ void inject_streams(const float* y, const float* inject, float* to, int hidden, int streams) {
   after_all_before();
   const int d = blockIdx.x * kThreads + threadIdx.x;
@@ -28,10 +30,29 @@ __global__ void inject_streams(const float* y, const float* inject, float* to, i
   const auto row = static_cast<std::int64_t>(blockIdx.y);
   const float value = y[row * hidden + d];
   for (int i = 0; i < streams; ++i) {
-    const float kappa = 2.0F * sigmoid(inject[row * streams + i] / static_cast<float>(streams));
-    to[(row * streams + i) * hidden + d] += kappa * value;
+    float& stream = to[(row * streams + i) * hidden + d];
+    stream = fmaf(kappa_of(inject[row * streams + i], streams), value, stream);
   }
 }
+
+// The same for a group, a stream of a row, which is then normed.
+struct Inject {
+  const float *y, *inject;
+  float* to;
+  int streams;
+  template <int Wide>
+  __device__ void change(std::int64_t group, int d, int hidden, float (&x)[Wide]) const {
+    const float kappa = kappa_of(inject[group], streams);
+    float value[Wide];
+    read_wide<Wide>(y + group / streams * hidden, d, hidden, value);
+#pragma unroll
+    for (int j = 0; j < Wide; ++j) x[j] = fmaf(kappa, value[j], x[j]);
+  }
+  template <int Wide>
+  __device__ void keep(std::int64_t group, int d, int hidden, const float (&x)[Wide]) const {
+    write_wide<Wide>(to + group * hidden, d, x);
+  }
+};
 
 dim3 grid_of(std::int64_t hidden, int rows) {
   return {static_cast<unsigned>((hidden + kThreads - 1) / kThreads), static_cast<unsigned>(rows)};
@@ -49,6 +70,14 @@ void hyper_inject(Stream& s, Tensor y, Tensor inject, Tensor streams) {
   if (y.rows() == 0) return;
   launch(s, "hyper_inject", {grid_of(y.width(), y.rows()), kThreads, 0}, inject_streams, y.f32(), inject.f32(),
          streams.f32(), static_cast<int>(y.width()), static_cast<int>(inject.width()));
+}
+
+void hyper_inject_norm(Stream& s, Tensor y, Tensor inject, Tensor streams, Tensor gain, float eps, Tensor normed) {
+  if (y.rows() == 0) return;
+  const auto count = static_cast<int>(inject.width());
+  launch_norm(s, "hyper_inject_norm", y.rows(),
+              {streams.f32(), gain.f32(), nullptr, normed.f32(), static_cast<int>(y.width()), count, count, eps, false},
+              Inject{y.f32(), inject.f32(), streams.f32(), count});
 }
 
 }  // namespace rondo::cuda

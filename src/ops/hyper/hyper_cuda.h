@@ -7,5 +7,6 @@ namespace rondo::cuda {
 
 void hyper_read(Stream& s, Tensor normed, Tensor omega, Tensor x);
 void hyper_inject(Stream& s, Tensor y, Tensor inject, Tensor streams);
+void hyper_inject_norm(Stream& s, Tensor y, Tensor inject, Tensor streams, Tensor gain, float eps, Tensor normed);
 
 }  // namespace rondo::cuda

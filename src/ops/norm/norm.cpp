@@ -3,6 +3,7 @@
 #include "ops/common/fork.h"
 #include "ops/norm/norm_cuda.h"
 #include "ops/norm/norm_kernel.h"
+#include "ops/pointwise/pointwise.h"
 
 namespace rondo {
 
@@ -24,6 +25,16 @@ void rms_norm(Stream& s, Tensor x, Tensor gain, NormSpec spec, Tensor out) {
             .begin = begin,
             .end = end});
   });
+}
+
+void add_norm(Stream& s, Tensor y, Tensor residual, Tensor gain, NormSpec spec, Tensor out) {
+  CHECK(y.width() == residual.width() && y.rows() == residual.rows());
+  CHECK(gain.shape.num_elements() == residual.width() && out.width() == residual.width());
+  CHECK(out.rows() >= residual.rows() && spec.group > 0 && residual.width() % spec.group == 0);
+  if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, add_norm(s, y, residual, gain, spec, out));
+  add(s, y, residual);
+  rms_norm(s, residual, gain, spec, out);
 }
 
 void gated_norm(Stream& s, Tensor x, Tensor gate, Tensor gain, float eps, Gate act, Tensor out) {

@@ -19,6 +19,10 @@ struct NormSpec {
 };
 void rms_norm(Stream& s, Tensor x, Tensor gain, NormSpec spec, Tensor out);
 
+// residual += y; out = rms_norm(residual): to the bit what add (ops/pointwise) and rms_norm give, one after the other.
+// y, residual, out: [rows, width]; out may be residual, whose sum is then lost.
+void add_norm(Stream& s, Tensor y, Tensor residual, Tensor gain, NormSpec spec, Tensor out);
+
 enum class Gate { Silu, Sigmoid };
 // x, gate, out: [rows, heads * head_dim]; gain: [head_dim].
 void gated_norm(Stream& s, Tensor x, Tensor gate, Tensor gain, float eps, Gate act, Tensor out);
