@@ -31,10 +31,10 @@ void append(std::vector<std::int64_t>& rows, const std::vector<std::int64_t>& mo
 
 GatedDeltaNet::GatedDeltaNet(Loader& loader, const std::string& prefix) {
   const ModelConfig& c = loader.config();
-  spec_ = {c.linear_k_heads, c.linear_v_heads, c.linear_k_dim, c.linear_v_dim};
-  conv_ = {.kernel = c.conv_kernel, .dilation = 1};
-  gate_ = c.linear_gate == GateActivation::Sigmoid ? Gate::Sigmoid : Gate::Silu;
-  eps_ = c.norm_eps;
+  net_.spec = {c.linear_k_heads, c.linear_v_heads, c.linear_k_dim, c.linear_v_dim};
+  net_.conv = {.kernel = c.conv_kernel, .dilation = 1};
+  net_.gate = c.linear_gate == GateActivation::Sigmoid ? Gate::Sigmoid : Gate::Silu;
+  net_.eps = c.norm_eps;
   if (c.architecture == Architecture::Qwen3Next) {
     const int heads = c.linear_k_heads, r = c.linear_v_heads / c.linear_k_heads;
     const std::int64_t d = c.linear_k_dim, v = static_cast<std::int64_t>(r) * c.linear_v_dim, all = 2 * d + 2 * v;
@@ -51,41 +51,39 @@ GatedDeltaNet::GatedDeltaNet(Loader& loader, const std::string& prefix) {
     b_ = loader.matrix(prefix + ".in_proj_b.weight");
     a_ = loader.matrix(prefix + ".in_proj_a.weight");
   }
-  conv_weight_ = loader.conv_weight(prefix + ".conv1d.weight");
-  gains_ = {loader.decay_rate(prefix + ".A_log"), loader.vector(prefix + ".dt_bias")};
-  norm_gain_ = loader.vector(prefix + ".norm.weight");
+  net_.conv_weight = loader.conv_weight(prefix + ".conv1d.weight");
+  net_.gains = {loader.decay_rate(prefix + ".A_log"), loader.vector(prefix + ".dt_bias")};
+  net_.norm_gain = loader.vector(prefix + ".norm.weight");
   out_proj_ = loader.matrix(prefix + ".out_proj.weight");
 
   const ModelOptions& o = loader.options();
   Arena& slots = loader.arenas().slots;
   const auto log = [&](Shape shape) { return slots.take(DType::F32, shape); };
-  conv_state_ = {loader.slot_state({o.max_streams, conv_.kernel - 1, c.linear_channels()}),
-                 log({o.max_streams, o.max_drafts, c.linear_channels()})};
-  delta_state_ = {loader.slot_state({o.max_streams, spec_.v_heads, spec_.k_dim, spec_.v_dim}),
-                  log({o.max_streams, o.max_drafts, spec_.v_heads, spec_.k_dim}),
-                  log({o.max_streams, o.max_drafts, spec_.v_heads, spec_.v_dim}),
-                  log({o.max_streams, o.max_drafts, spec_.v_heads})};
+  net_.conv_state = {loader.slot_state({o.max_streams, net_.conv.kernel - 1, c.linear_channels()}),
+                     log({o.max_streams, o.max_drafts, c.linear_channels()})};
+  net_.state = {loader.slot_state({o.max_streams, net_.spec.v_heads, net_.spec.k_dim, net_.spec.v_dim}),
+                log({o.max_streams, o.max_drafts, net_.spec.v_heads, net_.spec.k_dim}),
+                log({o.max_streams, o.max_drafts, net_.spec.v_heads, net_.spec.v_dim}),
+                log({o.max_streams, o.max_drafts, net_.spec.v_heads})};
 }
 
 void GatedDeltaNet::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor x, Tensor out) const {
-  const Tensor qkv = scratch.take_f32({batch.rows, qkv_.shape[0]}), u = scratch.take_f32({batch.rows, qkv_.shape[0]});
+  const Tensor qkv = scratch.take_f32({batch.rows, qkv_.shape[0]});
   const Tensor z = scratch.take_f32({batch.rows, z_.shape[0]}), o = scratch.take_f32({batch.rows, z_.shape[0]});
-  const Tensor a = scratch.take_f32({batch.rows, spec_.v_heads}), b = scratch.take_f32({batch.rows, spec_.v_heads});
+  const Tensor a = scratch.take_f32({batch.rows, net_.spec.v_heads}),
+               b = scratch.take_f32({batch.rows, net_.spec.v_heads});
   linear(s, std::array{LinearPart{.weight = qkv_, .x = x, .out = qkv, .rows = batch.rows},
                        LinearPart{.weight = z_, .x = x, .out = z, .rows = batch.rows},
                        LinearPart{.weight = a_, .x = x, .out = a, .rows = batch.rows},
                        LinearPart{.weight = b_, .x = x, .out = b, .rows = batch.rows}});
-  causal_conv(s, batch.spans, qkv, conv_weight_, conv_, conv_state_, u);
-  gated_delta(s, batch.spans, u, a, b, gains_, spec_, delta_state_, scratch, o);
-  gated_norm(s, o, z, norm_gain_, eps_, gate_, o);
+  delta_net(s, batch.spans, {.qkv = qkv, .z = z, .a = a, .b = b}, net_, scratch, o);
   linear(s, out_proj_, o, out);
 }
 
 void GatedDeltaNet::settle(Stream& s, const RowSpans& spans, Scratch scratch) const {
-  const Tensor x = scratch.take_f32({1, qkv_.shape[0]}), heads = scratch.take_f32({1, spec_.v_heads});
+  const Tensor qkv = scratch.take_f32({1, qkv_.shape[0]}), heads = scratch.take_f32({1, net_.spec.v_heads});
   const Tensor out = scratch.take_f32({1, z_.shape[0]});
-  causal_conv(s, spans, x, conv_weight_, conv_, conv_state_, x);
-  gated_delta(s, spans, x, heads, heads, gains_, spec_, delta_state_, scratch, out);
+  delta_net(s, spans, {.qkv = qkv, .z = out, .a = heads, .b = heads}, net_, scratch, out);
 }
 
 GatedAttention::GatedAttention(Loader& loader, const std::string& prefix, Tensor rope_table) : rope_table_(rope_table) {

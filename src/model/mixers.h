@@ -19,17 +19,9 @@ class GatedDeltaNet {
   void settle(Stream& s, const RowSpans& spans, Scratch scratch) const;  // spans of no rows: folds
 
  private:
-  DeltaSpec spec_;
-  ConvSpec conv_;
-  Gate gate_;
-  float eps_;
   Weight qkv_, z_, a_, b_;  // projections, [.., hidden]
-  Tensor conv_weight_;      // [kernel, channels]
-  DeltaGains gains_;
-  Tensor norm_gain_;  // [v_dim]
-  Weight out_proj_;   // [hidden, v_heads * v_dim]
-  ConvState conv_state_;
-  DeltaState delta_state_;
+  DeltaNet net_{};
+  Weight out_proj_;  // [hidden, v_heads * v_dim]
 };
 
 class GatedAttention {

@@ -266,6 +266,15 @@ testing::AssertionResult agrees_with_reference(Isa isa, const MakeOp& make, doub
   return testing::AssertionSuccess();
 }
 
+testing::AssertionResult do_the_same(Isa isa, const MakeOp& make, const MakeOp& make_other) {
+  Machine machine(isa, 2);
+  for (const Named& each : schedules()) {
+    auto same = same_history(play(*make(), machine, each.schedule), play(*make_other(), machine, each.schedule));
+    if (!same) return same << "; " << each.name;
+  }
+  return testing::AssertionSuccess();
+}
+
 testing::AssertionResult keeps_its_bits_in_spite_of(Fault fault, const MakeOp& make) {
   const Played want = alone(Isa::Reference, make);
   Machine machine(Isa::Reference);

@@ -86,6 +86,8 @@ testing::AssertionResult close_history(const Played& got, const Played& want, do
 testing::AssertionResult timelines_keep_their_bits(Isa isa, const MakeOp& make);
 // A schedule with slices, windows, folds and a reused slot against the reference.
 testing::AssertionResult agrees_with_reference(Isa isa, const MakeOp& make, double tolerance);
+// Two ops that are to do the same, on all schedules of the law, outputs and states to the bit.
+testing::AssertionResult do_the_same(Isa isa, const MakeOp& make, const MakeOp& make_other);
 // The same schedule as the law's, with the fault: must be a failure.
 testing::AssertionResult keeps_its_bits_in_spite_of(Fault fault, const MakeOp& make);
 

@@ -18,6 +18,13 @@ void check_spans(std::span<const RowSpan> spans, std::int64_t slots, std::int64_
   }
 }
 
+void check_inputs(std::span<const RowSpan> spans, Tensor u, Tensor a, Tensor b, DeltaSpec spec, const DeltaState& state,
+                  Tensor out) {
+  CHECK(u.width() == 2 * spec.k_heads * spec.k_dim + spec.v_heads * spec.v_dim);
+  CHECK(a.width() == spec.v_heads && b.width() == spec.v_heads && out.width() == spec.v_heads * spec.v_dim);
+  check_spans(spans, state.memory.shape[0], state.decay_log.shape[1], u.rows());
+}
+
 int rows_in(std::span<const RowSpan> spans) {
   int rows = 0;
   for (const RowSpan& span : spans) rows += span.count;
@@ -56,9 +63,7 @@ void causal_conv(Stream& s, const RowSpans& rows, Tensor x, Tensor weight, ConvS
 void gated_delta(Stream& s, const RowSpans& rows, Tensor u, Tensor a, Tensor b, DeltaGains gains, DeltaSpec spec,
                  DeltaState state, Scratch scratch, Tensor out) {
   const std::span<const RowSpan> spans = rows.host;
-  CHECK(u.width() == 2 * spec.k_heads * spec.k_dim + spec.v_heads * spec.v_dim);
-  CHECK(a.width() == spec.v_heads && b.width() == spec.v_heads && out.width() == spec.v_heads * spec.v_dim);
-  check_spans(spans, state.memory.shape[0], state.decay_log.shape[1], u.rows());
+  check_inputs(spans, u, a, b, spec, state, out);
   if (s.on_cuda() && s.is_dry()) return;
   RONDO_ON_CUDA(s, gated_delta(s, rows, u, a, b, gains, spec, state, out));
   const std::int64_t size = static_cast<std::int64_t>(spec.k_dim) * spec.v_dim;
@@ -89,6 +94,23 @@ void gated_delta(Stream& s, const RowSpans& rows, Tensor u, Tensor a, Tensor b, 
             .begin = begin,
             .end = end});
   });
+}
+
+void delta_net(Stream& s, const RowSpans& rows, const DeltaInputs& in, const DeltaNet& net, Scratch scratch,
+               Tensor out) {
+  CHECK(in.z.width() == out.width() && net.norm_gain.shape.num_elements() == net.spec.v_dim);
+  const Tensor u = scratch.take_f32({in.qkv.rows(), in.qkv.width()});
+#ifdef RONDO_CUDA
+  if (s.on_cuda() && cuda::has_delta_net(net.spec, net.conv)) {
+    check_inputs(rows.host, in.qkv, in.a, in.b, net.spec, net.state, out);
+    check_spans(rows.host, net.conv_state.history.shape[0], net.conv_state.log.shape[1], in.qkv.rows());
+    if (!s.is_dry()) cuda::delta_net(s, rows, in, net, out);
+    return;
+  }
+#endif
+  causal_conv(s, rows, in.qkv, net.conv_weight, net.conv, net.conv_state, u);
+  gated_delta(s, rows, u, in.a, in.b, net.gains, net.spec, net.state, scratch, out);
+  if (rows_in(rows.host) > 0) gated_norm(s, out, in.z, net.norm_gain, net.eps, net.gate, out);
 }
 
 }  // namespace rondo

@@ -1,4 +1,5 @@
-// The two recurrent steps of a Gated DeltaNet mixer (spec 2.3), over spans of many sequences, each on its own state.
+// The two recurrent steps of a Gated DeltaNet mixer (spec 2.3), over spans of many sequences, each on its own state;
+// and all that the mixer does between its projections.
 //
 // causal_conv, depthwise:   out_t[c] = act( sum_j weight[j, c] * x_{t - dilation (kernel - 1 - j)}[c] ),  zero before
 // the start
@@ -18,6 +19,7 @@
 
 #include "device/stream.h"
 #include "ops/common/row_spans.h"
+#include "ops/norm/norm.h"
 #include "tensor/arena.h"
 #include "tensor/tensor.h"
 
@@ -50,5 +52,26 @@ struct DeltaGains {
 // u: [rows, q | k | v]; a, b: [rows, v_heads]; out: [rows, v_heads * v_dim].
 void gated_delta(Stream& s, const RowSpans& rows, Tensor u, Tensor a, Tensor b, DeltaGains gains, DeltaSpec spec,
                  DeltaState state, Scratch scratch, Tensor out);
+
+// out = gated_norm( gated_delta( causal_conv(qkv), a, b ), z ), head by head of v_dim: to the bit what those three
+// give, one after the other, and the state they leave.
+struct DeltaInputs {
+  Tensor qkv;   // [rows, q | k | v]
+  Tensor z;     // [rows, v_heads * v_dim]
+  Tensor a, b;  // [rows, v_heads]
+};
+struct DeltaNet {
+  Tensor conv_weight;  // [kernel, q | k | v]
+  ConvSpec conv;
+  DeltaGains gains;
+  DeltaSpec spec;
+  Tensor norm_gain;  // [v_dim]
+  float eps;
+  Gate gate;
+  ConvState conv_state;
+  DeltaState state;
+};
+void delta_net(Stream& s, const RowSpans& rows, const DeltaInputs& in, const DeltaNet& net, Scratch scratch,
+               Tensor out);
 
 }  // namespace rondo
