@@ -185,6 +185,20 @@ TEST_P(MoeOn, RowsOfOneExpertKeepTheirBits) {
   }));
 }
 
+// A GPU chooses in the block that groups the rows where those are few and the experts not too many, else ahead of it.
+TEST_P(MoeOn, ARowKeepsItsBitsWhicheverBlockChoosesForIt) {
+  for (const Sizes& size : {Sizes{16, 8, 8, 16, 4}, Sizes{16, 8, 8, 300, 10}, Sizes{16, 8, 8, 600, 3}}) {
+    const Mixture mixture(size);
+    const Array x = random_f32({130, size.hidden}, 5);
+    Machine machine(GetParam(), 2);
+    const Array all = run_mixture(machine, mixture.weights, x);
+    for (const int rows : {1, 64, 65}) {
+      const Array few = run_mixture(machine, mixture.weights, x.tensor().slice(130 - rows, rows));
+      EXPECT_TRUE(same_bits(few, all.tensor().slice(130 - rows, rows))) << size.experts << " experts, rows " << rows;
+    }
+  }
+}
+
 TEST_P(MoeOn, TheGatedMlpIsTheFormulaAndKeepsTheBitsOfARow) {
   const Mixture mixture({37, 53, 29, 2, 1});
   for (const GatedMlpWeights& w : {mixture.weights.experts[0], mixture.weights.shared}) {
@@ -226,7 +240,7 @@ TEST_P(MoeOn, TheRouterBreaksTiesToTheLowerExpertBestFirst) {
 
 TEST_P(MoeOn, TheRoutersWeightsAreTheSoftmax) {
   Machine machine(GetParam());
-  for (const int experts : {1, 5, 16, 130}) {
+  for (const int experts : {1, 5, 16, 130, 300, 600}) {
     for (const bool normalise : {true, false}) {
       const Array logits = random_f32({1, experts}, 9, Values::Wild);
       const std::vector<double> exact(logits.f32(), logits.f32() + experts);

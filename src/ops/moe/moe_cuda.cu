@@ -11,53 +11,66 @@ namespace {
 constexpr int kRouteThreads = 128;
 constexpr int kMaxExperts = 1024;
 
-struct Best {
-  float logit;
-  int expert;
-};
-__device__ Best better(Best a, Best b) {
-  if (a.logit != b.logit) return a.logit > b.logit ? a : b;
-  return a.expert < b.expert ? a : b;
+// A logit as a number that orders as it does, -0 as 0; 0 is under all of them.
+__device__ unsigned key_of(float logit) {
+  const unsigned bits = __float_as_uint(logit + 0.0F);
+  return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
 }
+__device__ float logit_of(unsigned key) { return __uint_as_float(key >> 31 != 0 ? key & 0x7FFFFFFFu : ~key); }
 
-// One warp a row: k times the best that is left. A lane has every 32nd expert.
-template <int Each>
-__global__ void choose(const float* logits, std::int32_t* chosen, float* weight, int rows, int experts, int k,
-                       bool normalise) {
-  after_all_before();
-  const int row = blockIdx.x * (kRouteThreads / kWarp) + threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-  if (row >= rows) return;
-  const float* from = logits + static_cast<std::int64_t>(row) * experts;
-  float left[Each];
+// A row's choice by one warp: k times the best that is left, ties to the lower expert. A lane has every 32nd expert.
+// take(i, expert) is called by one lane for each choice.
+template <int Each, class Take>
+__device__ void choose_row(const float* logits, float* weight, int experts, int k, bool normalise, Take take) {
+  const int lane = threadIdx.x % kWarp;
+  unsigned left[Each];
 #pragma unroll
-  for (int i = 0; i < Each; ++i) left[i] = lane + i * kWarp < experts ? from[lane + i * kWarp] : -INFINITY;
+  for (int i = 0; i < Each; ++i) left[i] = lane + i * kWarp < experts ? key_of(logits[lane + i * kWarp]) : 0u;
   float most = 0, total = 0, mine = 0;  // mine: of the lane-th choice
   for (int i = 0; i < k; ++i) {
-    Best best{-INFINITY, experts};
+    unsigned best = 0;
+    int expert = lane;
 #pragma unroll
-    for (int j = 0; j < Each; ++j) best = better(best, {left[j], lane + j * kWarp});
-#pragma unroll
-    for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-      best = better(
-          best, {__shfl_xor_sync(0xFFFFFFFFu, best.logit, offset), __shfl_xor_sync(0xFFFFFFFFu, best.expert, offset)});
+    for (int j = 0; j < Each; ++j) {
+      if (left[j] > best) best = left[j], expert = lane + j * kWarp;
     }
-    if (best.expert >= experts) best.expert = 0;  // all that is left is NaN or -inf
-    if (i == 0) most = best.logit;
-    const float rho = expf(best.logit - most);
+    const unsigned best_of_all = __reduce_max_sync(0xFFFFFFFFu, best);
+    expert = __reduce_min_sync(0xFFFFFFFFu, best == best_of_all ? expert : kMaxExperts);
+    if (expert >= experts) expert = 0;  // nothing is left that has an order
+    const float logit = logit_of(best_of_all);
+    if (i == 0) most = logit;
+    const float rho = expf(logit - most);
     total += rho;
     if (lane == i) {
       mine = rho;
-      chosen[row * k + i] = best.expert;
+      take(i, expert);
     }
 #pragma unroll
-    for (int j = 0; j < Each; ++j) left[j] = lane + j * kWarp == best.expert ? -INFINITY : left[j];
+    for (int j = 0; j < Each; ++j) left[j] = lane + j * kWarp == expert ? 0u : left[j];
   }
   if (!normalise) {
     total = 0;
-    for (int e = lane; e < experts; e += kWarp) total += expf(from[e] - most);
+    for (int e = lane; e < experts; e += kWarp) total += expf(logits[e] - most);
     total = warp_sum(total);
   }
-  if (lane < k) weight[row * k + lane] = mine / total;
+  if (lane < k) weight[lane] = mine / total;
+}
+
+struct Routing {
+  const float* logits;   // [rows, experts]
+  std::int32_t* chosen;  // [rows, k]
+  float* weight;         // [rows, k]
+  int rows, experts, k;
+  bool normalise;
+};
+
+template <int Each>
+__global__ void choose(Routing r) {
+  after_all_before();
+  const int row = blockIdx.x * (kRouteThreads / kWarp) + threadIdx.x / kWarp;
+  if (row >= r.rows) return;
+  choose_row<Each>(r.logits + static_cast<std::int64_t>(row) * r.experts, r.weight + row * r.k, r.experts, r.k,
+                   r.normalise, [&](int i, int expert) { r.chosen[row * r.k + i] = expert; });
 }
 
 struct Grouped {
@@ -69,6 +82,8 @@ struct Grouped {
 };
 
 constexpr int kGroupThreads = kMaxExperts, kMaxPairs = 24 * 1024;
+// Rows and experts that the block which groups also chooses for; more are chosen for by many, in a launch before.
+constexpr int kRoutedByOne = 64, kRoutedExperts = 16 * kWarp;
 
 // Sum of `x` over the threads before this one, and over all.
 __device__ int2 sums_before(int x) {
@@ -80,7 +95,6 @@ __device__ int2 sums_before(int x) {
     const int other = __shfl_up_sync(0xFFFFFFFFu, upto, offset);
     if (lane >= offset) upto += other;
   }
-  __syncthreads();
   if (lane == kWarp - 1) parts[warp] = upto;
   __syncthreads();
   int before = 0, all = 0;
@@ -92,37 +106,56 @@ __device__ int2 sums_before(int x) {
 }
 
 // One block, a thread an expert, then a thread a pair: its place is how many pairs before it chose the same expert, so
-// the order is the same every time.
-__global__ void __launch_bounds__(kGroupThreads)
-    group_rows(const std::int32_t* chosen, int pairs, int k, int experts, Grouped g) {
+// the order is the same every time. Each: chooses first, 0: what is grouped is chosen already.
+template <int Each>
+__global__ void __launch_bounds__(kGroupThreads, 1) group_rows(Routing r, Grouped g) {
   after_all_before();
   __shared__ int count[kMaxExperts];
   extern __shared__ std::uint16_t expert_of[];  // [pairs]
-  const int e = threadIdx.x;
+  const int e = threadIdx.x, pairs = r.rows * r.k;
   count[e] = 0;
-  __syncthreads();
-  for (int i = threadIdx.x; i < pairs; i += kGroupThreads) {
-    expert_of[i] = static_cast<std::uint16_t>(chosen[i]);
-    atomicAdd(&count[chosen[i]], 1);
+  if constexpr (Each > 0) {
+    for (int row = e / kWarp; row < r.rows; row += kGroupThreads / kWarp) {
+      choose_row<Each>(r.logits + static_cast<std::int64_t>(row) * r.experts, r.weight + row * r.k, r.experts, r.k,
+                       r.normalise,
+                       [&](int i, int expert) { expert_of[row * r.k + i] = static_cast<std::uint16_t>(expert); });
+    }
+  } else {
+    for (int i = e; i < pairs; i += kGroupThreads) expert_of[i] = static_cast<std::uint16_t>(r.chosen[i]);
   }
+  __syncthreads();
+  for (int i = e; i < pairs; i += kGroupThreads) atomicAdd(&count[expert_of[i]], 1);
   __syncthreads();
   const int mine = count[e];
-  const int2 at = sums_before(mine), active = sums_before(mine > 0 ? 1 : 0);
-  if (e <= experts) g.begin[e] = at.x;
+  static_assert(kMaxPairs < 1 << 16);  // both sums at once: rows below, experts that have some above
+  const int2 both = sums_before(mine | (mine > 0 ? 1 << 16 : 0));
+  const int first = both.x & 0xFFFF;
+  if (e <= r.experts) g.begin[e] = first;
   if (e == 0) {
-    g.begin[experts] = at.y;
-    *g.num_active = active.y;
+    g.begin[r.experts] = both.y & 0xFFFF;
+    *g.num_active = both.y >> 16;
   }
-  if (mine > 0) g.active[active.x] = e;
-  count[e] = at.x;
+  if (mine > 0) g.active[both.x >> 16] = e;
+  count[e] = first;
   __syncthreads();
-  for (int i = threadIdx.x; i < pairs; i += kGroupThreads) {
+  for (int i = e; i < pairs; i += kGroupThreads) {
     const int expert = expert_of[i];
     int place = count[expert];
     for (int j = 0; j < i; ++j) place += expert_of[j] == expert ? 1 : 0;
-    g.rows[place] = i / k;
+    g.rows[place] = i / r.k;
     g.place[i] = place;
   }
+}
+
+Routing routing_of(Tensor logits, bool normalise_topk, Tensor chosen, Tensor weight) {
+  CHECK(chosen.width() <= kWarp && logits.width() <= kMaxExperts);
+  return {logits.f32(),
+          chosen.i32(),
+          weight.f32(),
+          logits.rows(),
+          static_cast<int>(logits.width()),
+          static_cast<int>(chosen.width()),
+          normalise_topk};
 }
 
 constexpr int kThreads = 256;
@@ -171,23 +204,33 @@ ExpertLinear expert_weights(const MoeWeights& w, Weight GatedMlpWeights::*which,
 
 void route(Stream& s, Tensor logits, bool normalise_topk, Tensor chosen, Tensor weight) {
   if (logits.rows() == 0) return;
-  CHECK(logits.width() <= kMaxExperts);
-  const int rows = logits.rows(), experts = static_cast<int>(logits.width()), k = static_cast<int>(chosen.width());
-  CHECK(k <= kWarp);
+  const Routing routing = routing_of(logits, normalise_topk, chosen, weight);
   constexpr int kRows = kRouteThreads / kWarp;
-  const auto blocks = static_cast<unsigned>((rows + kRows - 1) / kRows);
-  const auto run = [&](auto kernel) {
-    launch(s, "route", {blocks, kRouteThreads}, kernel, logits.f32(), chosen.i32(), weight.f32(), rows, experts, k,
-           normalise_topk);
-  };
-  if (experts <= 8 * kWarp) {
-    run(choose<8>);
-  } else if (experts <= 16 * kWarp) {
-    run(choose<16>);
-  } else {
-    run(choose<32>);
-  }
+  const auto blocks = static_cast<unsigned>((routing.rows + kRows - 1) / kRows);
+  const auto kernel = routing.experts <= 8 * kWarp    ? choose<8>
+                      : routing.experts <= 16 * kWarp ? choose<16>
+                                                      : choose<kMaxExperts / kWarp>;
+  launch(s, "route", {blocks, kRouteThreads}, kernel, routing);
 }
+
+namespace {
+
+// route(), and the rows grouped by what they chose.
+void route_and_group(Stream& s, Tensor logits, bool normalise_topk, Tensor chosen, Tensor weight,
+                     const Grouped& grouped) {
+  const Routing routing = routing_of(logits, normalise_topk, chosen, weight);
+  const int pairs = routing.rows * routing.k;
+  CHECK(pairs <= kMaxPairs);
+  const LaunchShape one{1, kGroupThreads, pairs * static_cast<int>(sizeof(std::uint16_t))};
+  if (routing.rows > kRoutedByOne || routing.experts > kRoutedExperts) {
+    cuda::route(s, logits, normalise_topk, chosen, weight);
+    return launch(s, "group_rows", one, group_rows<0>, routing, grouped);
+  }
+  const auto kernel = routing.experts <= 8 * kWarp ? group_rows<8> : group_rows<kRoutedExperts / kWarp>;
+  launch(s, "route_and_group", one, kernel, routing, grouped);
+}
+
+}  // namespace
 
 void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratch, Tensor out) {
   const std::int64_t rows = x.rows(), hidden = x.width(), k = w.experts_per_token;
@@ -207,17 +250,14 @@ void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratc
   const Tensor gate{gates.data, DType::F32, {rows * k, size}}, up{ups.data, DType::F32, {rows * k, size}};
   const Tensor shared_act{gates.f32() + routed, DType::F32, {rows, shared_size}};
   const Tensor shared_up{ups.f32() + routed, DType::F32, {rows, shared_size}};
-  CHECK(experts <= kMaxExperts && rows * k <= kMaxPairs);
 
   const auto part = [&](const Weight& weights, Tensor in, Tensor to) {
     return LinearPart{.weight = weights, .x = in, .out = to, .rows = x.rows()};
   };
   const LinearPart first[] = {part(w.router, x, logits), part(w.shared_gate, x, shared_gate)};
   rondo::linear(s, first);
-  rondo::route(s, logits, w.normalise_topk, chosen, weight);
-  const Grouped grouped{begin.i32(), gathered.i32(), place.i32(), active.i32(), num_active.i32()};
-  launch(s, "group_rows", {1, kGroupThreads, static_cast<int>(rows * k) * static_cast<int>(sizeof(std::uint16_t))},
-         group_rows, chosen.i32(), static_cast<int>(rows * k), static_cast<int>(k), static_cast<int>(experts), grouped);
+  route_and_group(s, logits, w.normalise_topk, chosen, weight,
+                  {begin.i32(), gathered.i32(), place.i32(), active.i32(), num_active.i32()});
 
   const auto expert_part = [&](Weight GatedMlpWeights::*which, int number, const float* in, const std::int32_t* in_rows,
                                Tensor to) {
