@@ -34,7 +34,7 @@ HyperConnection::HyperConnection(Loader& loader, const std::string& prefix, Writ
 
 void HyperConnection::read(Stream& s, Scratch scratch, Tensor residual, const Output& before, Tensor x) const {
   const int rows = residual.rows();
-  const Tensor normed = scratch.take_f32({rows, residual.width()}), omega = scratch.take_f32({rows, residual.width()});
+  const Tensor normed = scratch.take_f32({rows, residual.width()});
   const Tensor mix = scratch.take_f32({rows, down_.shape[0]});
   if (before.waits) {
     hyper_inject_norm(s, before.y, before.inject, residual, gain_, eps_, normed);
@@ -44,9 +44,7 @@ void HyperConnection::read(Stream& s, Scratch scratch, Tensor residual, const Ou
   const LinearPart parts[] = {{.weight = down_, .x = normed, .out = mix, .rows = rows},
                               {.weight = inject_, .x = normed, .out = before.inject, .rows = rows}};
   linear(s, std::span(parts, writes_ == Writes::Back ? 2 : 1));
-  silu_scaled(s, mix, 1.0F / static_cast<float>(num_streams_), mix);
-  linear(s, up_, mix, omega);
-  hyper_read(s, normed, omega, x);
+  hyper_mix(s, normed, mix, up_, scratch, x);
 }
 
 void HyperConnection::write(Stream& s, const Output& output, Tensor residual) const {

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/linear/linear.h"
 #include "ops/norm/norm.h"
+#include "ops/pointwise/pointwise.h"
 #include "tests/ops/row_law.h"
 
 namespace rondo {
@@ -130,6 +132,25 @@ TEST_P(HyperOn, InjectNormKeepsTheBitsOfARow) {
                       normed);
     return normed;
   }));
+}
+
+TEST_P(HyperOn, MixIsItsStepsOneAfterTheOtherToTheBit) {
+  Machine machine(GetParam(), 2);
+  for (const int rank : {16, 21, 320}) {
+    for (const int hidden : {16, 40}) {
+      const Array up = random_bf16({4 * hidden, rank}, 1);
+      for (const int rows : {1, 5, 9, 20}) {
+        const Array normed = random_f32({rows, 4 * hidden}, 2), omega = Array::f32({rows, 4 * hidden});
+        const Array mix = random_f32({rows, rank}, 3), apart = random_f32({rows, rank}, 3);
+        const Array x = Array::f32({rows, hidden}), want = Array::f32({rows, hidden});
+        hyper_mix(machine.stream(), normed, mix, up, machine.scratch(), x);
+        silu_scaled(machine.stream(), apart, 0.25F, apart);
+        linear(machine.stream(), up, apart, omega);
+        hyper_read(machine.stream(), normed, omega, want);
+        EXPECT_TRUE(same_bits(x, want)) << rank << ", " << rows << " rows of " << hidden;
+      }
+    }
+  }
 }
 
 // Planted controls: streams exchanged, and a kappa without its 2, must be seen.

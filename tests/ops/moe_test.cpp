@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "ops/linear/linear.h"
+#include "ops/pointwise/pointwise.h"
 #include "tests/ops/row_law.h"
 
 namespace rondo {
@@ -215,6 +217,28 @@ TEST_P(MoeOn, TheGatedMlpIsTheFormulaAndKeepsTheBitsOfARow) {
       const float* in = x.row(std::array{0, 5, 63}[static_cast<std::size_t>(i)]);
       const auto want = naive_mlp(w, {in, in + 37});
       EXPECT_TRUE(close(std::span(got.row(i), 37), std::vector<float>(want.begin(), want.end()), tolerance()));
+    }
+  }
+}
+
+// Widths of each way a GPU reads inputs: four at a time, one by one, in several stages, rounded ahead (from 9 rows on).
+TEST_P(MoeOn, TheGatedMlpIsItsStepsOneAfterTheOtherToTheBit) {
+  Machine machine(GetParam(), 2);
+  for (const auto& [hidden, size] : {std::pair{64, 96}, {40, 53}, {128, 2048}}) {
+    const Array gate_up = random_bf16({2, size, hidden}, 1), down = random_bf16({hidden, size}, 2);
+    const Tensor gate = gate_up.tensor().slice(0, 1), up = gate_up.tensor().slice(1, 1);
+    const GatedMlpWeights w{Tensor{gate.data, gate.dtype, {size, hidden}}, Tensor{up.data, up.dtype, {size, hidden}},
+                            down};
+    for (const int rows : {1, 5, 9, 20, 70}) {
+      const Array x = random_f32({rows, hidden}, 5), got = Array::f32({rows, hidden}),
+                  want = Array::f32({rows, hidden});
+      const Array gates = Array::f32({rows, size}), ups = Array::f32({rows, size});
+      gated_mlp(machine.stream(), w, x, machine.scratch(), got);
+      linear(machine.stream(), w.gate, x, gates);
+      linear(machine.stream(), w.up, x, ups);
+      silu_product(machine.stream(), gates, ups, gates);
+      linear(machine.stream(), w.down, gates, want);
+      EXPECT_TRUE(same_bits(got, want)) << hidden << " by " << size << ", rows " << rows;
     }
   }
 }

@@ -3,7 +3,10 @@
 #include "ops/common/fork.h"
 #include "ops/hyper/hyper_cuda.h"
 #include "ops/hyper/hyper_kernel.h"
+#include "ops/linear/linear.h"
+#include "ops/linear/linear_cuda.h"
 #include "ops/norm/norm.h"
+#include "ops/pointwise/pointwise.h"
 
 namespace rondo {
 
@@ -22,6 +25,17 @@ void hyper_read(Stream& s, Tensor normed, Tensor omega, Tensor x) {
             .begin = begin,
             .end = end});
   });
+}
+
+void hyper_mix(Stream& s, Tensor normed, Tensor mix, const Weight& up, Scratch scratch, Tensor x) {
+  CHECK(up.shape == (Shape{normed.width(), mix.width()}));
+  const Tensor omega = scratch.take_f32({normed.rows(), normed.width()});
+  if (s.is_dry()) return;
+  const float share = static_cast<float>(x.width()) / static_cast<float>(normed.width());
+  RONDO_ON_CUDA(s, hyper_mix(s, normed, mix, up, share, omega, x));
+  silu_scaled(s, mix, share, mix);
+  linear(s, up, mix, omega);
+  hyper_read(s, normed, omega, x);
 }
 
 void hyper_inject(Stream& s, Tensor y, Tensor inject, Tensor streams) {

@@ -8,11 +8,15 @@
 #pragma once
 
 #include "device/stream.h"
-#include "tensor/tensor.h"
+#include "tensor/arena.h"
+#include "tensor/weight.h"
 
 namespace rondo {
 
 void hyper_read(Stream& s, Tensor normed, Tensor omega, Tensor x);
+// hyper_read with omega = up silu(mix / S), to the bit what silu_scaled (ops/pointwise), linear and it give. mix:
+// [rows, rank], which may be overwritten; up: [S * hidden, rank].
+void hyper_mix(Stream& s, Tensor normed, Tensor mix, const Weight& up, Scratch scratch, Tensor x);
 void hyper_inject(Stream& s, Tensor y, Tensor inject, Tensor streams);
 
 // hyper_inject, then normed = rms_norm(streams) with each stream a group of its own: to the bit those two, one after

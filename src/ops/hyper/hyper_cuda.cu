@@ -1,4 +1,5 @@
 #include "ops/hyper/hyper_cuda.h"
+#include "ops/linear/linear_cuda.h"
 #include "ops/norm/norm.cuh"
 
 namespace rondo::cuda {
@@ -64,6 +65,13 @@ void hyper_read(Stream& s, Tensor normed, Tensor omega, Tensor x) {
   if (x.rows() == 0) return;
   launch(s, "hyper_read", {grid_of(x.width(), x.rows()), kThreads, 0}, read_streams, normed.f32(), omega.f32(), x.f32(),
          static_cast<int>(x.width()), static_cast<int>(normed.width() / x.width()));
+}
+
+void hyper_mix(Stream& s, Tensor normed, Tensor mix, const Weight& up, float share, Tensor omega, Tensor x) {
+  if (x.rows() == 0) return;
+  const LinearPart part{.weight = up, .x = mix, .out = omega, .rows = mix.rows()};
+  linear(s, std::span(&part, 1), {.silu_scale = share});
+  cuda::hyper_read(s, normed, omega, x);
 }
 
 void hyper_inject(Stream& s, Tensor y, Tensor inject, Tensor streams) {

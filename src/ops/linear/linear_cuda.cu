@@ -12,14 +12,19 @@ using namespace product;
 namespace {
 
 // Inputs, gathered and rounded.
-__global__ void round_inputs(const float* x, const std::int32_t* in_rows, std::uint16_t* to, int k) {
+__global__ void round_inputs(const float* x, const std::int32_t* in_rows, InputStep step, std::uint16_t* to, int k) {
   after_all_before();
   const auto row = static_cast<std::int64_t>(blockIdx.y);
   const std::int64_t from = (in_rows != nullptr ? in_rows[row] : row) * k;
   const int at = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
   if (at >= k) return;
-  const float4 four = *reinterpret_cast<const float4*>(x + from + at);
-  *reinterpret_cast<uint2*>(to + row * k + at) = make_uint2(to_bf16_pair(four.x, four.y), to_bf16_pair(four.z, four.w));
+  float v[4];
+  if (step.silu_scale == 0) {
+    read_four<true>(x + from + at, 4, v);
+  } else {
+    read_stepped<true>(x + from + at, 4, step, v);
+  }
+  *reinterpret_cast<uint2*>(to + row * k + at) = make_uint2(to_bf16_pair(v[0], v[1]), to_bf16_pair(v[2], v[3]));
 }
 
 // The kernels a part can go to. Of one launch all go to one.
@@ -110,8 +115,10 @@ Part dense(const LinearPart& part) {
 // Parts of the same split and kernel share a launch.
 class Launches {
  public:
-  Launches(Stream& s, const std::int32_t* active, const std::int32_t* num_active, int experts)
-      : stream_(s), active_(active), num_active_(num_active), experts_(experts) {}
+  Launches(Stream& s, InputStep step, const std::int32_t* active, const std::int32_t* num_active, int experts)
+      : stream_(s), active_(active), num_active_(num_active), experts_(experts) {
+    args_.step = step;
+  }
   void add(Part part, int splits) {
     const Kernel kernel = kernel_of(part.weight, part.x, splits);
     if (args_.num_parts == kMaxParts || (args_.num_parts > 0 && (splits != splits_ || kernel != kernel_))) flush();
@@ -177,7 +184,7 @@ bool goes_wide(std::span<const LinearPart> parts) {
 }
 
 // Rows by the wide kernel, kWideRows at a time: the inputs are rounded once, the products follow.
-void linear_wide(Stream& s, std::span<const LinearPart> parts) {
+void linear_wide(Stream& s, std::span<const LinearPart> parts, InputStep step) {
   const LinearPart& first = parts[0];
   const auto k = static_cast<int>(first.weight.shape[1]);
   const std::span<std::byte> room = s.cuda().room();
@@ -190,7 +197,7 @@ void linear_wide(Stream& s, std::span<const LinearPart> parts) {
     const std::int32_t* in_rows = first.in_rows != nullptr ? first.in_rows + m : nullptr;
     const float* x = first.x.f32() + (in_rows != nullptr ? 0 : static_cast<std::int64_t>(m) * k);
     launch(s, "linear, rounding inputs", {dim3(static_cast<unsigned>((k / 4 + 255) / 256), height), 256, 0},
-           round_inputs, x, in_rows, rounded, k);
+           round_inputs, x, in_rows, step, rounded, k);
     for (const Kernel kernel : {Kernel::Plain, Kernel::Fp8, Kernel::Fp8Blocks, Kernel::Nvfp4, Kernel::Affine4,
                                 Kernel::Affine6, Kernel::Affine8}) {
       for (const int splits : {1, 2, 4, 8}) launch_wide(s, parts, kernel, splits, m, rounded);
@@ -200,20 +207,27 @@ void linear_wide(Stream& s, std::span<const LinearPart> parts) {
 
 }  // namespace
 
-void linear(Stream& s, std::span<const LinearPart> parts) {
-  if (goes_wide(parts)) return linear_wide(s, parts);
-  Launches launches(s, nullptr, nullptr, 0);
+void linear(Stream& s, std::span<const LinearPart> parts, InputStep step) {
+  if (goes_wide(parts)) return linear_wide(s, parts, step);
+  Launches launches(s, step, nullptr, nullptr, 0);
   for (const LinearPart& part : parts) {
     if (part.rows > 0) launches.add(dense(part), splits_of(part));
   }
   launches.flush();
 }
 
+void linear_of_product(Stream& s, const Weight& weight, Tensor gate, Tensor up, Tensor out) {
+  CHECK(gate.shape == up.shape);
+  const LinearPart part{.weight = weight, .x = gate, .out = out, .rows = gate.rows()};
+  linear(s, std::span(&part, 1), {.silu_scale = 1, .times_behind = up.f32() - gate.f32()});
+}
+
 void expert_linear(Stream& s, std::span<const ExpertLinear> experts, std::span<const LinearPart> beside, int max_active,
-                   int rows) {
+                   int rows, InputStep step) {
   // An expert of a wide batch has few of its rows: sixteen columns at a time are enough.
   const int columns = rows <= 8 ? 8 : 16;
-  Launches launches(s, experts[0].active, experts[0].num_active, std::max(max_active, (rows + columns - 1) / columns));
+  Launches launches(s, step, experts[0].active, experts[0].num_active,
+                    std::max(max_active, (rows + columns - 1) / columns));
   for (const ExpertLinear& part : experts) {
     launches.add({.weight = {.view = part.weight,
                              .codes_stride = part.codes_stride,

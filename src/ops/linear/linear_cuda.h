@@ -11,7 +11,15 @@
 
 namespace rondo::cuda {
 
-void linear(Stream& s, std::span<const LinearPart> parts);
+// What becomes of inputs while they are read: silu(silu_scale * x), 0: as they are; times what lies times_behind floats
+// behind each, 0: by itself.
+struct InputStep {
+  float silu_scale = 0;
+  std::int64_t times_behind = 0;
+};
+void linear(Stream& s, std::span<const LinearPart> parts, InputStep step = {});
+// Of silu(gate) * up, all rows: to the bit what silu_product (ops/pointwise) and linear give.
+void linear_of_product(Stream& s, const Weight& weight, Tensor gate, Tensor up, Tensor out);
 
 // Rows grouped by expert (ops/moe/moe_cuda.h). Expert e's codes begin e * codes_stride bytes behind the first's, its
 // scales and biases e * scales_stride; its tensor scale is tensor_scales[e] (null: all have the first's). It reads the
@@ -30,6 +38,6 @@ struct ExpertLinear {
 };
 // beside: ordinary parts of the same launch, as the shared expert's.
 void expert_linear(Stream& s, std::span<const ExpertLinear> experts, std::span<const LinearPart> beside, int max_active,
-                   int rows);
+                   int rows, InputStep step = {});
 
 }  // namespace rondo::cuda

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "ops/common/launch.cuh"
+#include "ops/linear/linear_cuda.h"
 #include "ops/linear/weight_readers.cuh"
 
 namespace rondo::cuda::product {
@@ -33,6 +34,7 @@ struct Part {
 struct Args {
   Part parts[kMaxParts];
   int num_parts;
+  InputStep step;
   const std::int32_t* active;  // experts; else null
   const std::int32_t* num_active;
 };
@@ -56,24 +58,42 @@ constexpr int kInputBytes = std::max(8 * Tiles * kRowWords<Tiles> * 4, 8 * Tiles
 template <class Reader, int Tiles>
 constexpr int kSharedBytes = kInputBytes<Tiles> + kWarps* Reader::kRingBytes;
 
-// x[m0 .. m0 + staged_rows, k0 .. k0 + kStage) to shared memory; zeros where there is none.
-template <int Tiles, bool Vectors>
-__device__ void stage_inputs(const Part& part, const float* x_rows, const std::int32_t* in_rows, int m0, int rows,
-                             int staged_rows, int k0, int k_end, unsigned* to) {
-  const int width = min(kStage<Tiles>, (k_end - k0 + kRound - 1) / kRound * kRound);
-  for (int i = threadIdx.x; i < staged_rows * (width / 4); i += kThreads) {
-    const int m = i / (width / 4), at = i % (width / 4) * 4, k = k0 + at;
-    float v[4] = {0, 0, 0, 0};
-    if (m0 + m < rows) {
-      const std::int64_t from = in_rows != nullptr ? in_rows[m0 + m] : m0 + m;
-      const float* row = x_rows + from * part.k;
-      if (Vectors && k < k_end) {
-        const float4 four = *reinterpret_cast<const float4*>(row + k);
-        v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w;
-      } else {
+// Four elements, or as many as `live` says and zeros.
+template <bool Vectors>
+__device__ void read_four(const float* at, int live, float (&v)[4]) {
+  if (Vectors && live > 0) {
+    const float4 four = *reinterpret_cast<const float4*>(at);
+    v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w;
+  } else {
 #pragma unroll
-        for (int j = 0; j < 4; ++j) v[j] = k + j < k_end ? row[k + j] : 0.0F;
-      }
+    for (int j = 0; j < 4; ++j) v[j] = j < live ? at[j] : 0.0F;
+  }
+}
+
+// The same of inputs that become something else on the way.
+template <bool Vectors>
+__device__ void read_stepped(const float* at, int live, InputStep step, float (&v)[4]) {
+  float times[4] = {1, 1, 1, 1};
+  read_four<Vectors>(at, live, v);
+  if (step.times_behind != 0) read_four<Vectors>(at + step.times_behind, live, times);
+#pragma unroll
+  for (int j = 0; j < 4; ++j) v[j] = silu(step.silu_scale * v[j]) * times[j];
+}
+
+// x[m0 .. m0 + rows, k0 .. k0 + kStage) to shared memory; zeros past the columns there are.
+template <int Tiles, bool Vectors, bool IsStepped>
+__device__ void stage_inputs(const float* x, int columns, const std::int32_t* in_rows, int m0, int rows, int k0,
+                             int k_end, InputStep step, unsigned* to) {
+  const int width = min(kStage<Tiles>, (k_end - k0 + kRound - 1) / kRound * kRound);
+#pragma unroll(IsStepped ? Tiles : 4)  // as far as weights under way leave registers
+  for (int i = threadIdx.x; i < rows * (width / 4); i += kThreads) {
+    const int m = i / (width / 4), at = i % (width / 4) * 4, k = k0 + at;
+    const std::int64_t row = in_rows != nullptr ? in_rows[m0 + m] : m0 + m;
+    float v[4];
+    if constexpr (IsStepped) {
+      read_stepped<Vectors>(x + row * columns + k, k_end - k, step, v);
+    } else {
+      read_four<Vectors>(x + row * columns + k, k_end - k, v);
     }
     unsigned* word = to + m * kRowWords<Tiles> + at / 2;
     word[0] = to_bf16_pair(v[0], v[1]);
@@ -156,10 +176,14 @@ __global__ void __launch_bounds__(kThreads, Reader::kBlocks) multiply(__grid_con
     float sums[Tiles][4] = {};
     if (part.begin != nullptr) reader.start(k_begin, k_end);
     // What stands in a column of an instruction past the rows there are reaches no other column's sum.
-    const int staged_rows = Reader::kIsCoded ? min(8 * Tiles, m_end - m0) : 8 * Tiles;
+    const int staged_rows = min(8 * Tiles, m_end - m0);
     for (int k0 = k_begin; k0 < k_end; k0 += kStage<Tiles>) {
       __syncthreads();  // the last stage's inputs are read
-      stage_inputs<Tiles, Vectors>(part, x, in_rows, m0, rows, staged_rows, k0, k_end, shared);
+      if (args.step.silu_scale == 0) {
+        stage_inputs<Tiles, Vectors, false>(x, part.k, in_rows, m0, staged_rows, k0, k_end, {}, shared);
+      } else {
+        stage_inputs<Tiles, Vectors, true>(x, part.k, in_rows, m0, staged_rows, k0, k_end, args.step, shared);
+      }
       __syncthreads();
       stream_weights<Reader, Tiles>(reader, k0, k_end, lane, shared, sums);
     }

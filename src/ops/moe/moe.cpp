@@ -4,6 +4,7 @@
 
 #include "ops/common/fork.h"
 #include "ops/linear/linear.h"
+#include "ops/linear/linear_cuda.h"
 #include "ops/moe/moe_cuda.h"
 #include "ops/moe/moe_kernel.h"
 #include "ops/pointwise/pointwise.h"
@@ -15,6 +16,9 @@ void gated_mlp(Stream& s, const GatedMlpWeights& w, Tensor x, Scratch scratch, T
   const Tensor up = scratch.take_f32({x.rows(), w.gate.shape[0]});
   linear(s, std::array{LinearPart{.weight = w.gate, .x = x, .out = gate, .rows = x.rows()},
                        LinearPart{.weight = w.up, .x = x, .out = up, .rows = x.rows()}});
+  CHECK(gate.width() == w.down.shape[1] && out.width() == w.down.shape[0]);
+  if (s.is_dry() || x.rows() == 0) return;
+  RONDO_ON_CUDA(s, linear_of_product(s, w.down, gate, up, out));
   silu_product(s, gate, up, gate);
   linear(s, w.down, gate, out);
 }

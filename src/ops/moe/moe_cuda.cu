@@ -2,7 +2,6 @@
 #include "ops/common/warp.cuh"
 #include "ops/linear/linear_cuda.h"
 #include "ops/moe/moe_cuda.h"
-#include "ops/pointwise/pointwise.h"
 
 namespace rondo::cuda {
 
@@ -241,7 +240,8 @@ void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratc
   const Tensor begin = scratch.take_i32({experts + 1}), gathered = scratch.take_i32({rows * k});
   const Tensor place = scratch.take_i32({rows, k}), active = scratch.take_i32({experts}),
                num_active = scratch.take_i32({1});
-  // The shared expert's activations lie behind the others', so that one step serves both.
+  // The shared expert's activations lie behind the others', and what multiplies them as far behind: so one step serves
+  // both.
   const std::int64_t routed = rows * k * size, acts = routed + rows * shared_size;
   const Tensor gates = scratch.take_f32({1, acts}), ups = scratch.take_f32({1, acts});
   const Tensor expert_out = scratch.take_f32({rows * k, hidden});
@@ -275,10 +275,10 @@ void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratc
                                expert_part(&GatedMlpWeights::up, 1, x.f32(), gathered.i32(), up)};
   const LinearPart shared_wide[] = {part(w.shared.gate, x, shared_act), part(w.shared.up, x, shared_up)};
   expert_linear(s, wide, shared_wide, most_active, x.rows());
-  rondo::silu_product(s, gates, ups, gates);
   const ExpertLinear down[] = {expert_part(&GatedMlpWeights::down, 2, gate.f32(), nullptr, expert_out)};
   const LinearPart shared_down[] = {part(w.shared.down, shared_act, shared_out)};
-  expert_linear(s, down, shared_down, most_active, x.rows());
+  expert_linear(s, down, shared_down, most_active, x.rows(),
+                {.silu_scale = 1, .times_behind = ups.f32() - gates.f32()});
 
   const dim3 grid(static_cast<unsigned>((hidden + kThreads - 1) / kThreads), static_cast<unsigned>(rows));
   launch(s, "combine", {grid, kThreads}, combine, expert_out.f32(), place.i32(), weight.f32(), shared_out.f32(),
