@@ -72,8 +72,8 @@ struct IndexCache {
 };
 // Writes the rows' index keys and the pooled keys of blocks they complete, then chooses for each row the budget_blocks
 // best whole blocks by sum_h relu(iq_h . kb) / sqrt(head_dim), ties to the lower block. Blocks before first_pos (a
-// multiple of block_tokens) are not looked at. index_qk: [rows, heads * head_dim queries | one key], the queries are
-// normed and turned in place.
+// multiple of block_tokens) are not looked at. index_qk: [rows, heads * head_dim queries | one key], the queries of
+// rows that have to choose are normed and turned in place.
 void select_blocks(Stream& s, const RowSpans& batch, Tensor index_qk, HeadGains gains, Tensor rope_table,
                    IndexerSpec spec, IndexCache cache, int max_positions, Scratch scratch, Selection selection);
 

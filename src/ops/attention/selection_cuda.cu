@@ -18,20 +18,19 @@ struct IndexArgs {
   float eps;
 };
 
-__global__ void keep_raw_keys(IndexArgs a) {
-  after_all_before();
-  const int row = blockIdx.x;
-  const RowPlace place = place_of(a.spans, a.span_of_row, row);
-  const float* key = a.index_qk + (static_cast<std::int64_t>(row) * (a.heads + 1) + a.heads) * a.dim;
-  float* to = a.raw + cache_row(place, place.pos, a.cache_block_tokens) * a.dim;
-  for (int d = threadIdx.x; d < a.dim; d += blockDim.x) to[d] = key[d];
+// The index key of a row's sequence at a position up to its own: of the launch itself, or of the cache.
+__device__ const float* key_at(const IndexArgs& a, const RowSpan& span, const RowPlace& place, int row, int pos) {
+  const std::int64_t own = static_cast<std::int64_t>(row - (place.pos - pos)) * (a.heads + 1) + a.heads;
+  return pos >= span.start_pos ? a.index_qk + own * a.dim : a.raw + cache_row(place, pos, a.cache_block_tokens) * a.dim;
 }
 
-// One warp: a query head of a row, in place; or the pooled key of the block that a row completes.
-__global__ void turn_queries_and_pool(IndexArgs a) {
+// One warp: a query head of a row, in place; or, behind the last head, the row's key and the pooled key of the block it
+// completes. Rows of one launch write their keys at once, so none is read from where another writes it. counts: where
+// no row of the launch chooses, that all are dense; else null.
+__global__ void turn_queries_and_keep_keys(IndexArgs a, int first_head, std::int32_t* counts) {
   after_all_before();
   __shared__ float room[kMaxHeadDim], mean[kMaxHeadDim];
-  const int row = blockIdx.x, head = blockIdx.y, lane = threadIdx.x;
+  const int row = blockIdx.x, head = first_head + static_cast<int>(blockIdx.y), lane = threadIdx.x;
   const RowPlace place = place_of(a.spans, a.span_of_row, row);
   if (head < a.heads) {
     float* query = a.index_qk + (static_cast<std::int64_t>(row) * (a.heads + 1) + head) * a.dim;
@@ -40,18 +39,22 @@ __global__ void turn_queries_and_pool(IndexArgs a) {
     for (int d = lane; d < a.dim; d += kWarp) query[d] = room[d];
     return;
   }
+  if (counts != nullptr && lane == 0) counts[row] = kDense;
+  const RowSpan& span = a.spans[a.span_of_row[row]];
+  const float* key = key_at(a, span, place, row, place.pos);
+  float* raw = a.raw + cache_row(place, place.pos, a.cache_block_tokens) * a.dim;
+  for (int d = lane; d < a.dim; d += kWarp) raw[d] = key[d];
   if ((place.pos + 1) % a.block_tokens != 0) return;
   const int first = place.pos + 1 - a.block_tokens;
-  const std::int64_t raw_row = cache_row(place, first, a.cache_block_tokens);
   for (int d = lane; d < a.dim; d += kWarp) {
     float total = 0;
-    for (int i = 0; i < a.block_tokens; ++i) total += a.raw[(raw_row + i) * a.dim + d];
+    for (int i = 0; i < a.block_tokens; ++i) total += key_at(a, span, place, row, first + i)[d];
     mean[d] = total / static_cast<float>(a.block_tokens);
   }
   __syncwarp();
   norm_and_turn(mean, a.k_gain, a.rope + static_cast<std::int64_t>(first) * a.rotary_dim, a.dim, a.rotary_dim, a.eps,
                 room);
-  float* to = a.pooled + raw_row / a.block_tokens * a.dim;
+  float* to = a.pooled + cache_row(place, first, a.cache_block_tokens) / a.block_tokens * a.dim;
   for (int d = lane; d < a.dim; d += kWarp) to[d] = room[d];
 }
 
@@ -173,18 +176,18 @@ void select_blocks(Stream& s, const RowSpans& batch, Tensor index_qk, HeadGains 
                        spec.block_tokens, spec.cache_block_tokens, spec.budget_blocks,
                        spec.eps};
   const auto height = static_cast<unsigned>(rows);
-  launch(s, "select_blocks, raw keys", {height, 128}, keep_raw_keys, args);
-  launch(s, "select_blocks, queries", {dim3(height, static_cast<unsigned>(spec.heads + 1)), kWarp},
-         turn_queries_and_pool, args);
   int most_whole = 0;
   for (const RowSpan& span : batch.host)
     most_whole = std::max(most_whole, (span.start_pos + span.count) / spec.block_tokens);
-  if (most_whole > spec.budget_blocks) {
-    constexpr int kEach = kScoreWarps * kPerWarp;
-    launch(s, "select_blocks, scores",
-           {dim3(static_cast<unsigned>((most_whole + kEach - 1) / kEach), height), kScoreWarps * kWarp}, score, args,
-           scores.f32(), max_blocks);
-  }
+  const bool none_chooses = most_whole <= spec.budget_blocks;  // all see everything, and nobody asks for the queries
+  const int first_head = none_chooses ? spec.heads : 0;
+  launch(s, "select_blocks, keys", {dim3(height, static_cast<unsigned>(spec.heads + 1 - first_head)), kWarp},
+         turn_queries_and_keep_keys, args, first_head, none_chooses ? selection.count.i32() : nullptr);
+  if (none_chooses) return;
+  constexpr int kEach = kScoreWarps * kPerWarp;
+  launch(s, "select_blocks, scores",
+         {dim3(static_cast<unsigned>((most_whole + kEach - 1) / kEach), height), kScoreWarps * kWarp}, score, args,
+         scores.f32(), max_blocks);
   launch(s, "select_blocks, choice", {height, kChooseThreads}, choose_blocks, args, scores.f32(), max_blocks,
          selection.blocks.i32(), selection.count.i32());
 }
