@@ -16,8 +16,11 @@ PreNorm::PreNorm(Loader& loader, const std::string& norm_name)
 
 void PreNorm::read(Stream& s, Scratch, Tensor residual, const Output& before, Tensor x) const {
   const NormSpec spec{eps_, residual.width()};
-  if (before.waits) return add_norm(s, before.y, residual, gain_, spec, x);
-  rms_norm(s, residual, gain_, spec, x);
+  switch (before.waits) {
+    case Output::Waits::Nothing: return rms_norm(s, residual, gain_, spec, x);
+    case Output::Waits::Y: return add_norm(s, before.y, residual, gain_, spec, x);
+    case Output::Waits::Sum: return add_up_norm(s, before.sum, before.y, residual, gain_, spec, x);
+  }
 }
 
 void PreNorm::write(Stream& s, const Output& output, Tensor residual) const { add(s, output.y, residual); }
@@ -36,10 +39,12 @@ void HyperConnection::read(Stream& s, Scratch scratch, Tensor residual, const Ou
   const int rows = residual.rows();
   const Tensor normed = scratch.take_f32({rows, residual.width()});
   const Tensor mix = scratch.take_f32({rows, down_.shape[0]});
-  if (before.waits) {
-    hyper_inject_norm(s, before.y, before.inject, residual, gain_, eps_, normed);
-  } else {
-    rms_norm(s, residual, gain_, {eps_, residual.width() / num_streams_}, normed);
+  switch (before.waits) {
+    case Output::Waits::Nothing: rms_norm(s, residual, gain_, {eps_, residual.width() / num_streams_}, normed); break;
+    case Output::Waits::Y: hyper_inject_norm(s, before.y, before.inject, residual, gain_, eps_, normed); break;
+    case Output::Waits::Sum:
+      hyper_inject_norm(s, before.sum, before.y, before.inject, residual, gain_, eps_, normed);
+      break;
   }
   const LinearPart parts[] = {{.weight = down_, .x = normed, .out = mix, .rows = rows},
                               {.weight = inject_, .x = normed, .out = before.inject, .rows = rows}};
@@ -70,10 +75,11 @@ MixtureOfExperts::MixtureOfExperts(Loader& loader, const std::string& prefix) {
         .tensor_scales = loader.tensor_scales(experts_)};
 }
 
-void MixtureOfExperts::forward(Stream& s, Scratch scratch, Tensor x, Tensor out) const {
+void MixtureOfExperts::forward(Stream& s, Scratch scratch, Tensor x, Output& output) const {
   MoeWeights w = w_;
   w.experts = experts_;
-  mixture_of_experts(s, w, x, scratch, out);
+  mixture_of_experts(s, w, x, scratch, output.sum);
+  output.waits = Output::Waits::Sum;
 }
 
 NgramEmbedding::NgramEmbedding(Loader& loader, int layer) {
@@ -158,15 +164,16 @@ Layer::Layer(Loader& loader, const std::string& prefix, int index, Place place, 
       mlp_(make_mlp(loader, prefix)) {}
 
 void Layer::write(Stream& s, Output& output, Tensor residual) const {
-  if (!output.waits) return;
+  if (output.waits == Output::Waits::Nothing) return;
+  if (output.waits == Output::Waits::Sum) add_up(s, output.sum, output.y);
   std::visit([&](const auto& junction) { junction.write(s, output, residual); }, mlp_junction_);
-  output.waits = false;
+  output.waits = Output::Waits::Nothing;
 }
 
 void Layer::read(Stream& s, Scratch scratch, const Junction& junction, Tensor residual, Output& output,
                  Tensor x) const {
   std::visit([&](const auto& each) { each.read(s, scratch, residual, output, x); }, junction);
-  output.waits = false;
+  output.waits = Output::Waits::Nothing;
 }
 
 void Layer::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor residual, Output& output) const {
@@ -177,10 +184,9 @@ void Layer::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor resid
   }
   read(s, scratch, mixer_junction_, residual, output, x);
   std::visit([&](const auto& mixer) { mixer.forward(s, batch, scratch, x, output.y); }, mixer_);
-  output.waits = true;
+  output.waits = Output::Waits::Y;
   read(s, scratch, mlp_junction_, residual, output, x);
-  std::visit([&](const auto& mlp) { mlp.forward(s, scratch, x, output.y); }, mlp_);
-  output.waits = true;
+  std::visit([&](const auto& mlp) { mlp.forward(s, scratch, x, output); }, mlp_);
 }
 
 void Layer::settle(Stream& s, const RowSpans& spans, Scratch scratch) const {

@@ -18,9 +18,11 @@ namespace rondo {
 
 // A block's output on its way into the residual: whoever reads that next writes it there in the same pass.
 struct Output {
-  Tensor y;            // [rows, hidden]
-  Tensor inject;       // [rows, S] how much of it each of qwen4_exp's streams gets
-  bool waits = false;  // y is not in the residual yet
+  enum class Waits { Nothing, Y, Sum };  // which of the two is not in the residual yet
+  Tensor y;                              // [rows, hidden]
+  MixtureSum sum;                        // of a mixture; y is room for it then
+  Tensor inject;                         // [rows, S] how much of it each of qwen4_exp's streams gets
+  Waits waits = Waits::Nothing;
 };
 
 // x = norm(residual);  residual = residual + y
@@ -58,7 +60,10 @@ using Junction = std::variant<PreNorm, HyperConnection>;
 class DenseMlp {
  public:
   DenseMlp(Loader& loader, const std::string& prefix) : w_(loader.gated_mlp(prefix)) {}
-  void forward(Stream& s, Scratch scratch, Tensor x, Tensor out) const { gated_mlp(s, w_, x, scratch, out); }
+  void forward(Stream& s, Scratch scratch, Tensor x, Output& output) const {
+    gated_mlp(s, w_, x, scratch, output.y);
+    output.waits = Output::Waits::Y;
+  }
 
  private:
   GatedMlpWeights w_;
@@ -67,7 +72,7 @@ class DenseMlp {
 class MixtureOfExperts {
  public:
   MixtureOfExperts(Loader& loader, const std::string& prefix);
-  void forward(Stream& s, Scratch scratch, Tensor x, Tensor out) const;
+  void forward(Stream& s, Scratch scratch, Tensor x, Output& output) const;
 
  private:
   std::vector<GatedMlpWeights> experts_;

@@ -85,13 +85,19 @@ void Network::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor hid
 }
 
 Output Network::output_room(int rows, Scratch& scratch) const {
-  return {.y = scratch.take_f32({rows, config_.hidden_size}),
-          .inject = scratch.take_f32({rows, config_.hyper.num_streams})};
+  Output room{.y = scratch.take_f32({rows, config_.hidden_size}),
+              .sum = {},
+              .inject = scratch.take_f32({rows, config_.hyper.num_streams})};
+  const int k = config_.moe.num_experts > 0 ? config_.moe.experts_per_token : 0;
+  if (k > 0) room.sum = take_mixture_sum(scratch, rows, config_.hidden_size, k);
+  return room;
 }
 
 void Network::finish(Stream& s, const Layer& layer, Tensor gain, Output& last, Tensor hidden) const {
   if (has_streams(config_)) return layer.write(s, last, hidden);
-  add_norm(s, last.y, hidden, gain, {config_.norm_eps, hidden.width()}, hidden);
+  const NormSpec spec{config_.norm_eps, hidden.width()};
+  if (last.waits == Output::Waits::Sum) return add_up_norm(s, last.sum, last.y, hidden, gain, spec, hidden);
+  add_norm(s, last.y, hidden, gain, spec, hidden);
 }
 
 void Network::settle(Stream& s, const RowSpans& spans, Scratch scratch) const {

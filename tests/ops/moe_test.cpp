@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "ops/hyper/hyper.h"
 #include "ops/linear/linear.h"
 #include "ops/pointwise/pointwise.h"
 #include "tests/ops/row_law.h"
@@ -118,7 +119,10 @@ Array naive_mixture(const MoeWeights& w, Tensor x) {
 
 Array run_mixture(Machine& machine, const MoeWeights& w, Tensor x) {
   Array out = Array::f32({x.rows(), x.width()});
-  mixture_of_experts(machine.stream(), w, x, machine.scratch(), out);
+  Scratch scratch = machine.scratch();
+  const MixtureSum sum = take_mixture_sum(scratch, x.rows(), x.width(), w.experts_per_token);
+  mixture_of_experts(machine.stream(), w, x, scratch, sum);
+  add_up(machine.stream(), sum, out);
   return out;
 }
 
@@ -221,6 +225,49 @@ TEST_P(MoeOn, TheGatedMlpIsTheFormulaAndKeepsTheBitsOfARow) {
   }
 }
 
+// A mixture's sum of random parts, each row's places its own.
+struct RandomSum {
+  RandomSum(int rows, int hidden, int k)
+      : experts(random_f32({rows * k, hidden}, 1, Values::Wild)),
+        place(DType::I32, {rows, k}),
+        weight(random_f32({rows, k}, 2)),
+        shared(random_f32({rows, hidden}, 3)),
+        shared_gate(random_f32({rows, 1}, 4)),
+        sum{experts, place, weight, shared, shared_gate} {
+    for (int i = 0; i < rows * k; ++i) place.i32()[i] = (i * 7 + 3) % (rows * k);
+  }
+  Array experts, place, weight, shared, shared_gate;
+  MixtureSum sum;
+};
+
+// Both ways of reading what waits for the residual, at every width of block that a GPU has for a norm.
+TEST_P(MoeOn, ASumMadeOnTheWayToTheNormIsTheSumAndThenTheNormToTheBit) {
+  Machine machine(GetParam(), 2);
+  Stream& s = machine.stream();
+  constexpr float kEps = 1e-6F;
+  for (const auto& [hidden, k] : {std::pair{17, 4}, {64, 10}, {320, 3}, {525, 8}, {2048, 8}, {9000, 1}}) {
+    constexpr int kRows = 5;
+    const RandomSum parts(kRows, hidden, k);
+    const Array y = Array::f32({kRows, hidden}), room = Array::f32({kRows, hidden});
+    add_up(s, parts.sum, y);
+    const Array residual = random_f32({kRows, hidden}, 5), apart = random_f32({kRows, hidden}, 5);
+    const Array gain = random_f32({4 * hidden}, 6), out = Array::f32({kRows, hidden}), want = Array::f32(out.shape());
+    const Tensor row_gain{gain.f32(), DType::F32, {hidden}};
+    add_norm(s, y, apart, row_gain, {kEps, hidden}, want);
+    add_up_norm(s, parts.sum, room, residual, row_gain, {kEps, hidden}, out);
+    EXPECT_TRUE(same_bits(residual, apart)) << hidden;
+    EXPECT_TRUE(same_bits(out, want)) << hidden;
+
+    const Shape wide{kRows, 4 * hidden};
+    const Array inject = random_f32({kRows, 4}, 7), streams = random_f32(wide, 8), streams_apart = random_f32(wide, 8);
+    const Array normed = Array::f32(wide), want_normed = Array::f32(wide);
+    hyper_inject_norm(s, y, inject, streams_apart, gain, kEps, want_normed);
+    hyper_inject_norm(s, parts.sum, room, inject, streams, gain, kEps, normed);
+    EXPECT_TRUE(same_bits(streams, streams_apart)) << hidden;
+    EXPECT_TRUE(same_bits(normed, want_normed)) << hidden;
+  }
+}
+
 // Widths of each way a GPU reads inputs: four at a time, one by one, in several stages, rounded ahead (from 9 rows on).
 TEST_P(MoeOn, TheGatedMlpIsItsStepsOneAfterTheOtherToTheBit) {
   Machine machine(GetParam(), 2);
@@ -301,13 +348,15 @@ TEST_P(MoeOn, TheRouterKeepsTheBitsOfARow) {
 
 TEST(Moe, ADryRunAsksForTheScratchOfARealOne) {
   const Mixture mixture(kSizes[0]);
-  const Array x = random_f32({9, kSizes[0].hidden}, 5), out = Array::f32(x.shape());
+  const Array x = random_f32({9, kSizes[0].hidden}, 5);
   Machine machine(best_isa(), 2);
-  mixture_of_experts(machine.stream(), mixture.weights, x, machine.scratch(), out);
+  run_mixture(machine, mixture.weights, x);
   ThreadPool pool(2);
   Stream dry = Stream::dry(pool);
   std::size_t dry_bytes = 0;
-  mixture_of_experts(dry, mixture.weights, x, Scratch::counting(&dry_bytes), out);
+  Scratch counting = Scratch::counting(&dry_bytes);
+  const MixtureSum sum = take_mixture_sum(counting, 9, kSizes[0].hidden, kSizes[0].k);
+  mixture_of_experts(dry, mixture.weights, x, counting, sum);
   EXPECT_EQ(dry_bytes, machine.peak_bytes());
 }
 

@@ -98,7 +98,10 @@ struct Mixture {
 
 Array run(Machine& machine, const MoeWeights& w, Tensor x) {
   Array out = Array::f32({x.rows(), x.width()});
-  mixture_of_experts(machine.stream(), w, x, machine.scratch(), out);
+  Scratch scratch = machine.scratch();
+  const MixtureSum sum = take_mixture_sum(scratch, x.rows(), x.width(), w.experts_per_token);
+  mixture_of_experts(machine.stream(), w, x, scratch, sum);
+  add_up(machine.stream(), sum, out);
   return out;
 }
 

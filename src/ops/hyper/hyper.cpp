@@ -64,4 +64,14 @@ void hyper_inject_norm(Stream& s, Tensor y, Tensor inject, Tensor streams, Tenso
   rms_norm(s, streams, gain, {eps, y.width()}, normed);
 }
 
+void hyper_inject_norm(Stream& s, const MixtureSum& sum, Tensor y, Tensor inject, Tensor streams, Tensor gain,
+                       float eps, Tensor normed) {
+  CHECK(streams.width() == inject.width() * sum.shared.width() && sum.shared.rows() == streams.rows());
+  CHECK(gain.shape.num_elements() == streams.width() && normed.width() == streams.width());
+  if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, hyper_inject_norm(s, sum, inject, streams, gain, eps, normed));
+  add_up(s, sum, y);
+  hyper_inject_norm(s, y, inject, streams, gain, eps, normed);
+}
+
 }  // namespace rondo

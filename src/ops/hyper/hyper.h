@@ -8,6 +8,7 @@
 #pragma once
 
 #include "device/stream.h"
+#include "ops/moe/moe.h"
 #include "tensor/arena.h"
 #include "tensor/weight.h"
 
@@ -22,5 +23,8 @@ void hyper_inject(Stream& s, Tensor y, Tensor inject, Tensor streams);
 // hyper_inject, then normed = rms_norm(streams) with each stream a group of its own: to the bit those two, one after
 // the other. gain, normed: as streams, one row and all of them.
 void hyper_inject_norm(Stream& s, Tensor y, Tensor inject, Tensor streams, Tensor gain, float eps, Tensor normed);
+// The same of a mixture's sum (ops/moe): to the bit add_up to y and then that, but y may be left as it was.
+void hyper_inject_norm(Stream& s, const MixtureSum& sum, Tensor y, Tensor inject, Tensor streams, Tensor gain,
+                       float eps, Tensor normed);
 
 }  // namespace rondo

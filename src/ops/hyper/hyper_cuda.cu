@@ -1,6 +1,6 @@
 #include "ops/hyper/hyper_cuda.h"
 #include "ops/linear/linear_cuda.h"
-#include "ops/norm/norm.cuh"
+#include "ops/moe/mixture_sum.cuh"
 
 namespace rondo::cuda {
 
@@ -36,16 +36,34 @@ __global__ void inject_streams(const float* y, const float* inject, float* to, i
   }
 }
 
+// What is injected: a block's output, or a mixture's sum, elements [d, d + Wide) of a row.
+struct Whole {
+  const float* y;
+  template <int Wide>
+  __device__ void read(std::int64_t row, int d, int hidden, float (&value)[Wide]) const {
+    read_wide<Wide>(y + row * hidden, d, hidden, value);
+  }
+};
+struct Summed {
+  SumArgs sum;
+  template <int Wide>
+  __device__ void read(std::int64_t row, int d, int hidden, float (&value)[Wide]) const {
+    sum.add_up<Wide>(row, d, hidden, value);
+  }
+};
+
 // The same for a group, a stream of a row, which is then normed.
+template <class Source>
 struct Inject {
-  const float *y, *inject;
+  Source source;
+  const float* inject;
   float* to;
   int streams;
   template <int Wide>
   __device__ void change(std::int64_t group, int d, int hidden, float (&x)[Wide]) const {
     const float kappa = kappa_of(inject[group], streams);
     float value[Wide];
-    read_wide<Wide>(y + group / streams * hidden, d, hidden, value);
+    source.template read<Wide>(group / streams, d, hidden, value);
 #pragma unroll
     for (int j = 0; j < Wide; ++j) x[j] = fmaf(kappa, value[j], x[j]);
   }
@@ -54,6 +72,14 @@ struct Inject {
     write_wide<Wide>(to + group * hidden, d, x);
   }
 };
+
+template <class Source>
+void inject_norm(Stream& s, Source source, Tensor inject, Tensor streams, Tensor gain, float eps, Tensor normed) {
+  if (streams.rows() == 0) return;
+  const auto count = static_cast<int>(inject.width());
+  launch_norm(s, "hyper_inject_norm", streams.rows(), norm_args(streams, gain, {eps, streams.width() / count}, normed),
+              Inject<Source>{source, inject.f32(), streams.f32(), count});
+}
 
 dim3 grid_of(std::int64_t hidden, int rows) {
   return {static_cast<unsigned>((hidden + kThreads - 1) / kThreads), static_cast<unsigned>(rows)};
@@ -81,11 +107,12 @@ void hyper_inject(Stream& s, Tensor y, Tensor inject, Tensor streams) {
 }
 
 void hyper_inject_norm(Stream& s, Tensor y, Tensor inject, Tensor streams, Tensor gain, float eps, Tensor normed) {
-  if (y.rows() == 0) return;
-  const auto count = static_cast<int>(inject.width());
-  launch_norm(s, "hyper_inject_norm", y.rows(),
-              {streams.f32(), gain.f32(), nullptr, normed.f32(), static_cast<int>(y.width()), count, count, eps, false},
-              Inject{y.f32(), inject.f32(), streams.f32(), count});
+  inject_norm(s, Whole{y.f32()}, inject, streams, gain, eps, normed);
+}
+
+void hyper_inject_norm(Stream& s, const MixtureSum& sum, Tensor inject, Tensor streams, Tensor gain, float eps,
+                       Tensor normed) {
+  inject_norm(s, Summed{sum_args(sum)}, inject, streams, gain, eps, normed);
 }
 
 }  // namespace rondo::cuda

@@ -68,23 +68,29 @@ void gather(Tensor chosen, int experts, const Gathered& gathered) {
 
 }  // namespace
 
-void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratch, Tensor out) {
-  RONDO_ON_CUDA(s, mixture_of_experts(s, w, x, scratch, out));
-  const std::int64_t rows = x.rows(), hidden = x.width(), k = w.experts_per_token;
+MixtureSum take_mixture_sum(Scratch& scratch, std::int64_t rows, std::int64_t hidden, std::int64_t k) {
+  return {.experts = scratch.take_f32({rows * k, hidden}),
+          .place = scratch.take_i32({rows, k}),
+          .weight = scratch.take_f32({rows, k}),
+          .shared = scratch.take_f32({rows, hidden}),
+          .shared_gate = scratch.take_f32({rows, 1})};
+}
+
+void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratch, const MixtureSum& sum) {
+  CHECK(sum.experts.rows() == x.rows() * w.experts_per_token && sum.experts.width() == x.width());
+  RONDO_ON_CUDA(s, mixture_of_experts(s, w, x, scratch, sum));
+  const std::int64_t rows = x.rows(), k = w.experts_per_token;
   const auto experts = static_cast<std::int64_t>(w.experts.size());
   const std::int64_t size = w.experts[0].gate.shape[0], shared_size = w.shared.gate.shape[0];
-  const Tensor logits = scratch.take_f32({rows, experts}), shared_gate = scratch.take_f32({rows, 1});
-  const Tensor chosen = scratch.take_i32({rows, k}), weight = scratch.take_f32({rows, k});
-  const Gathered gathered{scratch.take_i32({experts + 1}), scratch.take_i32({rows * k}), scratch.take_i32({rows, k})};
+  const Tensor logits = scratch.take_f32({rows, experts}), chosen = scratch.take_i32({rows, k});
+  const Gathered gathered{scratch.take_i32({experts + 1}), scratch.take_i32({rows * k}), sum.place};
   const Tensor gate = scratch.take_f32({rows * k, size}), up = scratch.take_f32({rows * k, size});
-  const Tensor expert_out = scratch.take_f32({rows * k, hidden});
   const Tensor shared_act = scratch.take_f32({rows, shared_size}), shared_up = scratch.take_f32({rows, shared_size});
-  const Tensor shared_out = scratch.take_f32({rows, hidden});
   const Tensor part_room = scratch.take(DType::U8, {static_cast<std::int64_t>(sizeof(LinearPart)) * 2 * (experts + 1)});
 
   linear(s, std::array{LinearPart{.weight = w.router, .x = x, .out = logits, .rows = x.rows()},
-                       LinearPart{.weight = w.shared_gate, .x = x, .out = shared_gate, .rows = x.rows()}});
-  route(s, logits, w.normalise_topk, chosen, weight);
+                       LinearPart{.weight = w.shared_gate, .x = x, .out = sum.shared_gate, .rows = x.rows()}});
+  route(s, logits, w.normalise_topk, chosen, sum.weight);
   if (s.is_dry()) return;
   gather(chosen, static_cast<int>(experts), gathered);
 
@@ -111,24 +117,39 @@ void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratc
   num_parts = 0;
   for_experts([&](const GatedMlpWeights& expert, std::int32_t begin, std::int32_t count) {
     add_part(
-        {.weight = expert.down, .x = gate.slice(begin, count), .out = expert_out.slice(begin, count), .rows = count});
+        {.weight = expert.down, .x = gate.slice(begin, count), .out = sum.experts.slice(begin, count), .rows = count});
   });
-  add_part({.weight = w.shared.down, .x = shared_act, .out = shared_out, .rows = x.rows()});
+  add_part({.weight = w.shared.down, .x = shared_act, .out = sum.shared, .rows = x.rows()});
   linear(s, std::span(parts, num_parts));
+}
 
+void add_up(Stream& s, const MixtureSum& sum, Tensor out) {
+  CHECK(out.width() == sum.shared.width() && out.rows() >= sum.shared.rows());
+  if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, add_up(s, sum, out));
   const auto combine = RONDO_PICK(s.isa(), combine_range);
-  fork_rows(s, x.rows(), hidden * (k + 1), [&](int begin, int end) {
-    combine({.expert_out = expert_out.f32(),
-             .place = gathered.place.i32(),
-             .weight = weight.f32(),
-             .shared_out = shared_out.f32(),
-             .shared_gate = shared_gate.f32(),
+  const std::int64_t hidden = out.width(), k = sum.place.width();
+  fork_rows(s, sum.shared.rows(), hidden * (k + 1), [&](int begin, int end) {
+    combine({.expert_out = sum.experts.f32(),
+             .place = sum.place.i32(),
+             .weight = sum.weight.f32(),
+             .shared_out = sum.shared.f32(),
+             .shared_gate = sum.shared_gate.f32(),
              .out = out.f32(),
              .hidden = hidden,
              .k = static_cast<int>(k),
              .begin = begin,
              .end = end});
   });
+}
+
+void add_up_norm(Stream& s, const MixtureSum& sum, Tensor y, Tensor residual, Tensor gain, NormSpec spec, Tensor out) {
+  CHECK(sum.shared.width() == residual.width() && sum.shared.rows() == residual.rows() && spec.group == y.width());
+  CHECK(gain.shape.num_elements() == residual.width() && out.width() == residual.width());
+  if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, add_up_norm(s, sum, residual, gain, spec, out));
+  add_up(s, sum, y);
+  add_norm(s, y, residual, gain, spec, out);
 }
 
 }  // namespace rondo

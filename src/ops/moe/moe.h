@@ -11,6 +11,7 @@
 #include <span>
 
 #include "device/stream.h"
+#include "ops/norm/norm.h"
 #include "tensor/arena.h"
 #include "tensor/weight.h"
 
@@ -35,7 +36,21 @@ struct MoeWeights {
   // A CPU reads each weight's own.
   Tensor tensor_scales = {};
 };
-void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratch, Tensor out);
+
+// All of a mixture but its sum over a row's experts, which whoever reads it makes on the way:
+//   out[r] = sum_i weight[r, i] experts[place[r, i]]  +  sigmoid(shared_gate[r]) shared[r]
+struct MixtureSum {
+  Tensor experts;      // [rows * k, hidden] outputs in the experts' order
+  Tensor place;        // i32 [rows, k] where a row's i-th expert left its output
+  Tensor weight;       // [rows, k]
+  Tensor shared;       // [rows, hidden]
+  Tensor shared_gate;  // [rows, 1]
+};
+MixtureSum take_mixture_sum(Scratch& scratch, std::int64_t rows, std::int64_t hidden, std::int64_t k);
+void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratch, const MixtureSum& sum);
+void add_up(Stream& s, const MixtureSum& sum, Tensor out);
+// add_up to y, then add_norm (ops/norm): to the bit those two, but y may be left as it was.
+void add_up_norm(Stream& s, const MixtureSum& sum, Tensor y, Tensor residual, Tensor gain, NormSpec spec, Tensor out);
 
 // The router alone: logits [rows, experts] -> chosen i32 [rows, k], weight f32 [rows, k].
 void route(Stream& s, Tensor logits, bool normalise_topk, Tensor chosen, Tensor weight);

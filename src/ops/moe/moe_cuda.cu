@@ -1,6 +1,7 @@
 #include "ops/common/launch.cuh"
 #include "ops/common/warp.cuh"
 #include "ops/linear/linear_cuda.h"
+#include "ops/moe/mixture_sum.cuh"
 #include "ops/moe/moe_cuda.h"
 
 namespace rondo::cuda {
@@ -159,18 +160,31 @@ Routing routing_of(Tensor logits, bool normalise_topk, Tensor chosen, Tensor wei
 
 constexpr int kThreads = 256;
 
-__global__ void combine(const float* expert_out, const std::int32_t* place, const float* weight,
-                        const float* shared_out, const float* shared_gate, float* out, int hidden, int k) {
+__global__ void add_up_rows(SumArgs sum, float* out, int hidden) {
   after_all_before();
   const int d = blockIdx.x * kThreads + threadIdx.x;
   if (d >= hidden) return;
-  const auto row = static_cast<std::int64_t>(blockIdx.y);
-  float sum = 0;
-  for (int i = 0; i < k; ++i) {
-    sum += weight[row * k + i] * expert_out[static_cast<std::int64_t>(place[row * k + i]) * hidden + d];
-  }
-  out[row * hidden + d] = sum + sigmoid(shared_gate[row]) * shared_out[row * hidden + d];
+  float total[1];
+  sum.add_up<1>(blockIdx.y, d, hidden, total);
+  out[static_cast<std::int64_t>(blockIdx.y) * hidden + d] = total[0];
 }
+
+// residual += the sum, and that is normed. A group is a row.
+struct AddSum {
+  SumArgs sum;
+  float* residual;
+  template <int Wide>
+  __device__ void change(std::int64_t row, int d, int hidden, float (&x)[Wide]) const {
+    float more[Wide];
+    sum.add_up<Wide>(row, d, hidden, more);
+#pragma unroll
+    for (int j = 0; j < Wide; ++j) x[j] += more[j];
+  }
+  template <int Wide>
+  __device__ void keep(std::int64_t row, int d, int hidden, const float (&x)[Wide]) const {
+    write_wide<Wide>(residual + row * hidden, d, x);
+  }
+};
 
 // Bytes between what neighbouring experts have there.
 template <class Address>
@@ -231,21 +245,17 @@ void route_and_group(Stream& s, Tensor logits, bool normalise_topk, Tensor chose
 
 }  // namespace
 
-void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratch, Tensor out) {
-  const std::int64_t rows = x.rows(), hidden = x.width(), k = w.experts_per_token;
+void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratch, const MixtureSum& sum) {
+  const std::int64_t rows = x.rows(), k = w.experts_per_token;
   const auto experts = static_cast<std::int64_t>(w.experts.size());
   const std::int64_t size = w.experts[0].gate.shape[0], shared_size = w.shared.gate.shape[0];
-  const Tensor logits = scratch.take_f32({rows, experts}), shared_gate = scratch.take_f32({rows, 1});
-  const Tensor chosen = scratch.take_i32({rows, k}), weight = scratch.take_f32({rows, k});
+  const Tensor logits = scratch.take_f32({rows, experts}), chosen = scratch.take_i32({rows, k});
   const Tensor begin = scratch.take_i32({experts + 1}), gathered = scratch.take_i32({rows * k});
-  const Tensor place = scratch.take_i32({rows, k}), active = scratch.take_i32({experts}),
-               num_active = scratch.take_i32({1});
+  const Tensor active = scratch.take_i32({experts}), num_active = scratch.take_i32({1});
   // The shared expert's activations lie behind the others', and what multiplies them as far behind: so one step serves
   // both.
   const std::int64_t routed = rows * k * size, acts = routed + rows * shared_size;
   const Tensor gates = scratch.take_f32({1, acts}), ups = scratch.take_f32({1, acts});
-  const Tensor expert_out = scratch.take_f32({rows * k, hidden});
-  const Tensor shared_out = scratch.take_f32({rows, hidden});
   if (s.is_dry() || rows == 0) return;
   const Tensor gate{gates.data, DType::F32, {rows * k, size}}, up{ups.data, DType::F32, {rows * k, size}};
   const Tensor shared_act{gates.f32() + routed, DType::F32, {rows, shared_size}};
@@ -254,10 +264,10 @@ void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratc
   const auto part = [&](const Weight& weights, Tensor in, Tensor to) {
     return LinearPart{.weight = weights, .x = in, .out = to, .rows = x.rows()};
   };
-  const LinearPart first[] = {part(w.router, x, logits), part(w.shared_gate, x, shared_gate)};
+  const LinearPart first[] = {part(w.router, x, logits), part(w.shared_gate, x, sum.shared_gate)};
   rondo::linear(s, first);
-  route_and_group(s, logits, w.normalise_topk, chosen, weight,
-                  {begin.i32(), gathered.i32(), place.i32(), active.i32(), num_active.i32()});
+  route_and_group(s, logits, w.normalise_topk, chosen, sum.weight,
+                  {begin.i32(), gathered.i32(), sum.place.i32(), active.i32(), num_active.i32()});
 
   const auto expert_part = [&](Weight GatedMlpWeights::*which, int number, const float* in, const std::int32_t* in_rows,
                                Tensor to) {
@@ -275,14 +285,23 @@ void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratc
                                expert_part(&GatedMlpWeights::up, 1, x.f32(), gathered.i32(), up)};
   const LinearPart shared_wide[] = {part(w.shared.gate, x, shared_act), part(w.shared.up, x, shared_up)};
   expert_linear(s, wide, shared_wide, most_active, x.rows());
-  const ExpertLinear down[] = {expert_part(&GatedMlpWeights::down, 2, gate.f32(), nullptr, expert_out)};
-  const LinearPart shared_down[] = {part(w.shared.down, shared_act, shared_out)};
+  const ExpertLinear down[] = {expert_part(&GatedMlpWeights::down, 2, gate.f32(), nullptr, sum.experts)};
+  const LinearPart shared_down[] = {part(w.shared.down, shared_act, sum.shared)};
   expert_linear(s, down, shared_down, most_active, x.rows(),
                 {.silu_scale = 1, .times_behind = ups.f32() - gates.f32()});
+}
 
-  const dim3 grid(static_cast<unsigned>((hidden + kThreads - 1) / kThreads), static_cast<unsigned>(rows));
-  launch(s, "combine", {grid, kThreads}, combine, expert_out.f32(), place.i32(), weight.f32(), shared_out.f32(),
-         shared_gate.f32(), out.f32(), static_cast<int>(hidden), static_cast<int>(k));
+void add_up(Stream& s, const MixtureSum& sum, Tensor out) {
+  if (sum.shared.rows() == 0) return;
+  const auto hidden = static_cast<int>(out.width());
+  const dim3 grid(static_cast<unsigned>((hidden + kThreads - 1) / kThreads), static_cast<unsigned>(sum.shared.rows()));
+  launch(s, "add_up", {grid, kThreads}, add_up_rows, sum_args(sum), out.f32(), hidden);
+}
+
+void add_up_norm(Stream& s, const MixtureSum& sum, Tensor residual, Tensor gain, NormSpec spec, Tensor out) {
+  if (residual.rows() == 0) return;
+  launch_norm(s, "add_up_norm", residual.rows(), norm_args(residual, gain, spec, out),
+              AddSum{sum_args(sum), residual.f32()});
 }
 
 }  // namespace rondo::cuda

@@ -6,6 +6,9 @@
 namespace rondo::cuda {
 
 void route(Stream& s, Tensor logits, bool normalise_topk, Tensor chosen, Tensor weight);
-void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratch, Tensor out);  // dry: scratch alone
+void mixture_of_experts(Stream& s, const MoeWeights& w, Tensor x, Scratch scratch,
+                        const MixtureSum& sum);  // dry: scratch alone
+void add_up(Stream& s, const MixtureSum& sum, Tensor out);
+void add_up_norm(Stream& s, const MixtureSum& sum, Tensor residual, Tensor gain, NormSpec spec, Tensor out);
 
 }  // namespace rondo::cuda

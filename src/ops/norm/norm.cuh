@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "ops/common/launch.cuh"
 #include "ops/common/warp.cuh"
+#include "ops/norm/norm.h"
 
 namespace rondo::cuda {
 
@@ -91,6 +92,11 @@ __global__ void __launch_bounds__(Threads) norm_groups(NormArgs a, Before before
     }
     write_wide<kWide>(a.out + at, d, x[i]);
   }
+}
+
+inline NormArgs norm_args(Tensor x, Tensor gain, NormSpec spec, Tensor out) {
+  const auto groups = static_cast<int>(x.width() / spec.group);
+  return {x.f32(), gain.f32(), nullptr, out.f32(), static_cast<int>(spec.group), groups, groups, spec.eps, false};
 }
 
 template <int Threads, int Each, bool Fours, class Before>

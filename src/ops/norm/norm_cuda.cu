@@ -22,21 +22,16 @@ struct Add {
   }
 };
 
-NormArgs rms_args(Tensor x, Tensor gain, NormSpec spec, Tensor out) {
-  const auto groups = static_cast<int>(x.width() / spec.group);
-  return {x.f32(), gain.f32(), nullptr, out.f32(), static_cast<int>(spec.group), groups, groups, spec.eps, false};
-}
-
 }  // namespace
 
 void rms_norm(Stream& s, Tensor x, Tensor gain, NormSpec spec, Tensor out) {
   if (x.rows() == 0) return;
-  launch_norm(s, "norm", x.rows(), rms_args(x, gain, spec, out), Nothing{});
+  launch_norm(s, "norm", x.rows(), norm_args(x, gain, spec, out), Nothing{});
 }
 
 void add_norm(Stream& s, Tensor y, Tensor residual, Tensor gain, NormSpec spec, Tensor out) {
   if (residual.rows() == 0) return;
-  launch_norm(s, "add_norm", residual.rows(), rms_args(residual, gain, spec, out), Add{y.f32(), residual.f32()});
+  launch_norm(s, "add_norm", residual.rows(), norm_args(residual, gain, spec, out), Add{y.f32(), residual.f32()});
 }
 
 void gated_norm(Stream& s, Tensor x, Tensor gate, Tensor gain, float eps, Gate act, Tensor out) {
