@@ -1,6 +1,7 @@
 #include "ops/linear/linear.h"
 
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "tests/ops/row_law.h"
@@ -107,6 +108,31 @@ TEST_P(LinearRowsOn, KeepsTheBitsOfARow) {
                                        return out;
                                      }))
         << size.n << " x " << size.k;
+  }
+}
+
+// More rows than a round has: a prompt's. A GPU takes them in tiles of 128, the rest in one of its own size.
+TEST_P(LinearRowsOn, KeepsTheBitsOfAPromptsRows) {
+  for (const Sizes size : {Sizes{70, 133, 0}, Sizes{150, 1000, 0}, Sizes{300, 2080, 0}}) {
+    const Array weight = random_bf16({size.n, size.k}, 1, Values::Wild);
+    const Array x = random_f32({400, size.k}, 2, Values::Wild);
+    const auto multiplied = [&](const Array& in) {
+      Machine machine(GetParam(), 2);
+      Array out = Array::f32({in.rows(), size.n});
+      linear(machine.stream(), weight, in, out);
+      return out;
+    };
+    std::vector<Array> alone;
+    for (int row = 0; row < 400; ++row) alone.push_back(multiplied(rows_of(x, {row})));
+    for (const int rows : {65, 127, 128, 129, 192, 200, 256, 257, 321, 400}) {
+      const Array out = multiplied(rows_of(x, first_rows(rows)));
+      for (int row = 0; row < rows; ++row) {
+        ASSERT_EQ(std::memcmp(out.row(row), alone[static_cast<std::size_t>(row)].row(0),
+                              static_cast<std::size_t>(size.n) * sizeof(float)),
+                  0)
+            << size.n << " x " << size.k << ", row " << row << " of " << rows;
+      }
+    }
   }
 }
 

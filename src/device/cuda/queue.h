@@ -40,7 +40,7 @@ class CudaQueue {
   void copy(void* to, const void* from, std::size_t bytes);
   // A few MiB on the GPU that whoever queues work may use until the next one does.
   std::span<std::byte> room() const { return {room_.data(), room_.size_bytes()}; }
-  static constexpr std::size_t kRoomBytes = std::size_t{8} << 20;
+  static constexpr std::size_t kRoomBytes = std::size_t{16} << 20;
   void wait();           // until all work is done
   void mark();           // remembers this point of the queue
   void wait_for_mark();  // until the queue has passed it; at once when nothing was marked

@@ -144,14 +144,14 @@ class Launches {
   Args args_{};
 };
 
-constexpr int kWideRows = 64;  // of a launch
+constexpr int kMostTileRows = 128;  // of the wide kernel's largest tile
 
 int splits_of(const LinearPart& part) { return splits_of(part.weight.shape[0], part.weight.shape[1]); }
 Kernel kernel_of(const LinearPart& part) { return kernel_of({.view = part.weight.view}, part.x.data, splits_of(part)); }
 
-// Those of the parts that are split so and go to that kernel, their rows from m_begin on; rounded: their inputs from
-// there on.
-void launch_wide(Stream& s, std::span<const LinearPart> parts, Kernel kernel, int splits, int m_begin,
+// Those of the parts that are split so and go to that kernel, their rows m_begin .. m_begin + height; rounded: the
+// inputs of those.
+void launch_wide(Stream& s, std::span<const LinearPart> parts, Kernel kernel, int splits, int m_begin, int height,
                  const std::uint16_t* rounded) {
   WideArgs args{};
   Launch l{.tiles = 0, .splits = splits, .rows = 0, .experts = 0};
@@ -159,7 +159,7 @@ void launch_wide(Stream& s, std::span<const LinearPart> parts, Kernel kernel, in
   for (const LinearPart& part : parts) {
     const auto n = static_cast<int>(part.weight.shape[0]);
     if (part.rows <= m_begin || splits_of(part) != splits || kernel_of(part) != kernel) continue;
-    const int rows = std::min(part.rows - m_begin, kWideRows);
+    const int rows = std::min(part.rows - m_begin, height);
     args.parts[args.num_parts++] = {.weight = {.view = part.weight.view},
                                     .x = rounded,
                                     .out = part.out.f32() + static_cast<std::int64_t>(m_begin) * n,
@@ -183,24 +183,33 @@ bool goes_wide(std::span<const LinearPart> parts) {
   return true;
 }
 
-// Rows by the wide kernel, kWideRows at a time: the inputs are rounded once, the products follow.
+// How many of the rows that are left go together, when inputs of `most` can be kept: whole tiles, and the rest by
+// itself, in a tile of its own size.
+int height_of(int left, int most) {
+  const int height = std::min(left, most);
+  return height <= kMostTileRows ? height : height / kMostTileRows * kMostTileRows;
+}
+
+// The inputs are rounded once, the products follow.
 void linear_wide(Stream& s, std::span<const LinearPart> parts, InputStep step) {
   const LinearPart& first = parts[0];
   const auto k = static_cast<int>(first.weight.shape[1]);
   const std::span<std::byte> room = s.cuda().room();
-  CHECK(static_cast<std::size_t>(kWideRows) * static_cast<std::size_t>(k) * 2 <= room.size());
+  const int most = static_cast<int>(std::min<std::size_t>(room.size() / (static_cast<std::size_t>(k) * 2), 1 << 16));
+  CHECK(most >= kMostTileRows);
   auto* rounded = reinterpret_cast<std::uint16_t*>(room.data());
   int rows = 0;
   for (const LinearPart& part : parts) rows = std::max(rows, part.rows);
-  for (int m = 0; m < rows; m += kWideRows) {
-    const auto height = static_cast<unsigned>(std::min(kWideRows, rows - m));
+  for (int m = 0, height = 0; m < rows; m += height) {
+    height = height_of(rows - m, most);
     const std::int32_t* in_rows = first.in_rows != nullptr ? first.in_rows + m : nullptr;
     const float* x = first.x.f32() + (in_rows != nullptr ? 0 : static_cast<std::int64_t>(m) * k);
-    launch(s, "linear, rounding inputs", {dim3(static_cast<unsigned>((k / 4 + 255) / 256), height), 256, 0},
-           round_inputs, x, in_rows, step, rounded, k);
+    launch(s, "linear, rounding inputs",
+           {dim3(static_cast<unsigned>((k / 4 + 255) / 256), static_cast<unsigned>(height)), 256, 0}, round_inputs, x,
+           in_rows, step, rounded, k);
     for (const Kernel kernel : {Kernel::Plain, Kernel::Fp8, Kernel::Fp8Blocks, Kernel::Nvfp4, Kernel::Affine4,
                                 Kernel::Affine6, Kernel::Affine8}) {
-      for (const int splits : {1, 2, 4, 8}) launch_wide(s, parts, kernel, splits, m, rounded);
+      for (const int splits : {1, 2, 4, 8}) launch_wide(s, parts, kernel, splits, m, height, rounded);
     }
   }
 }

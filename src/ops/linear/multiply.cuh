@@ -200,17 +200,24 @@ __global__ void __launch_bounds__(kThreads, Reader::kBlocks) multiply(__grid_con
 // The same sums for more rows: a warp has 32 weight rows, so that inputs read from shared memory serve twice as many,
 // and the inputs come as bf16 already, some stages ahead, by asynchronous copies.
 constexpr int kWideTile = 32 * kWarps;
-constexpr int kWideAhead = 2;                             // steps of plain weights under way
-constexpr int kWideStage = kRound, kWideStages = 3;       // columns of a stage
-constexpr int kWideRowWords = (kWideStage * 2 + 64) / 4;  // as kRowWords
+constexpr int kWideAhead = 2;  // steps of plain weights under way
+constexpr int kWideStages = 3;
+// Columns of a stage: with sixteen tiles of inputs two blocks fit on a multiprocessor only so.
 template <int Tiles>
-constexpr int kWideInputBytes = std::max(kWideStages * 8 * Tiles * kWideRowWords * 4,
+constexpr int kWideStage = Tiles == 16 ? kRound / 2 : kRound;
+template <int Tiles>
+constexpr int kWideRowWords = (kWideStage<Tiles> * 2 + 64) / 4;  // as kRowWords
+template <int Tiles>
+constexpr int kWideInputBytes = std::max(kWideStages * 8 * Tiles * kWideRowWords<Tiles> * 4,
                                          8 * Tiles * (kWideTile + kOutPad) * 4);
 template <class Reader, int Tiles>
 constexpr int kWideBytes = kWideInputBytes<Tiles> + kWarps* Reader::kRingBytes;
-// Blocks a multiprocessor. Codes take shared memory, and from 32 rows on little else is left of it.
+// Blocks a multiprocessor. Codes take shared memory, and from 32 rows on little else is left of it; sixteen tiles' sums
+// take half of its registers.
 template <class Reader, int Tiles>
-constexpr int kWideBlocks = Reader::kIsCoded ? (Tiles == 2 ? 3 : 2) : (Tiles == 8 ? 3 : 4);
+constexpr int kWideBlocks = Tiles == 16        ? 2
+                            : Reader::kIsCoded ? (Tiles == 2 ? 3 : 2)
+                                               : (Tiles == 8 ? 3 : 4);
 
 struct WidePart {
   PartWeight weight;
@@ -228,19 +235,21 @@ __device__ inline void copy_16(unsigned* to, const void* from, bool live) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_at), "l"(from), "r"(live ? 16 : 0));
 }
 
-// Columns k0 .. k0 + kWideStage of the inputs; zeros past the rows and the columns there are.
+// Columns k0 .. k0 + kWideStage<Tiles> of the inputs; zeros past the rows and the columns there are.
 template <int Tiles>
 __device__ void stage_wide(const WidePart& part, int m0, int k0, int k_end, unsigned* to) {
-  constexpr int kPieces = kWideStage / 8;
+  constexpr int kPieces = kWideStage<Tiles> / 8;
 #pragma unroll
   for (int i = threadIdx.x; i < 8 * Tiles * kPieces; i += kThreads) {
     const int m = i / kPieces, k = k0 + i % kPieces * 8;
     const bool live = m0 + m < part.rows && k < k_end;
-    copy_16(to + m * kWideRowWords + i % kPieces * 4,
+    copy_16(to + m * kWideRowWords<Tiles> + i % kPieces * 4,
             live ? part.x + static_cast<std::int64_t>(m0 + m) * part.k + k : part.x, live);
   }
 }
 
+// Blocks along x: a cluster's, then the next 8 Tiles rows'; along y: the weights' tiles. Blocks that read the same
+// weights so run side by side, and all but the first find them in the second cache.
 template <class Reader, int Tiles, bool HasFactor>
 __global__ void __launch_bounds__(kThreads, kWideBlocks<Reader, Tiles>)
     multiply_wide(__grid_constant__ const WideArgs args) {
@@ -249,15 +258,17 @@ __global__ void __launch_bounds__(kThreads, kWideBlocks<Reader, Tiles>)
   extern __shared__ __align__(16) unsigned shared[];
   const cg::cluster_group cluster = cg::this_cluster();
   const int splits = static_cast<int>(cluster.num_blocks()), rank = static_cast<int>(cluster.block_rank());
-  const int tile = static_cast<int>(blockIdx.x) / splits;
+  const int tile = static_cast<int>(blockIdx.y);
   int p = 0;
   while (p + 1 < args.num_parts && tile >= args.parts[p + 1].first_tile) ++p;
   const WidePart& part = args.parts[p];
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, g = lane / 4, t = lane % 4;
-  const int n0 = (tile - part.first_tile) * kWideTile, m0 = static_cast<int>(blockIdx.y) * 8 * Tiles;
+  const int n0 = (tile - part.first_tile) * kWideTile, m0 = static_cast<int>(blockIdx.x) / splits * 8 * Tiles;
+  if (m0 >= part.rows) return;  // as high as the highest part; a cluster's blocks leave together
   const int run = ((part.k + splits - 1) / splits + kStep - 1) / kStep * kStep;
   const int k_begin = min(rank * run, part.k), k_end = min(k_begin + run, part.k);
-  const int stages = (k_end - k_begin + kWideStage - 1) / kWideStage;
+  constexpr int kStageColumns = kWideStage<Tiles>, kStageWords = 8 * Tiles * kWideRowWords<Tiles>;
+  const int stages = (k_end - k_begin + kStageColumns - 1) / kStageColumns;
 
   Reader reader(reinterpret_cast<std::byte*>(shared) + kWideInputBytes<Tiles> + warp * Reader::kRingBytes, lane);
   reader.aim(part.weight, 0, n0 + warp * 32, part.n);
@@ -265,35 +276,34 @@ __global__ void __launch_bounds__(kThreads, kWideBlocks<Reader, Tiles>)
   if constexpr (Reader::kIsCoded) {
     reader.begin(k_begin, k_end);
 #pragma unroll
-    for (int i = 0; i < kWideStages - 1; ++i) reader.copy(k_begin + i * kWideStage);
+    for (int i = 0; i < kWideStages - 1; ++i) reader.copy(k_begin + i * kStageColumns);
   } else {
     reader.start(k_begin, k_end);
   }
   wait_for_before();
-  constexpr int kStageWords = 8 * Tiles * kWideRowWords;
 #pragma unroll
   for (int i = 0; i < kWideStages - 1; ++i) {
-    stage_wide<Tiles>(part, m0, k_begin + i * kWideStage, k_end, shared + i * kStageWords);
+    stage_wide<Tiles>(part, m0, k_begin + i * kStageColumns, k_end, shared + i * kStageWords);
     commit_copies();
   }
   float sums[2][Tiles][4] = {};
   for (int stage = 0; stage < stages; ++stage) {
     wait_for_copies<kWideStages - 2>();
     __syncthreads();  // this stage has arrived for all, and all have read the one before it
-    const int k0 = k_begin + stage * kWideStage;
-    stage_wide<Tiles>(part, m0, k0 + (kWideStages - 1) * kWideStage, k_end,
+    const int k0 = k_begin + stage * kStageColumns;
+    stage_wide<Tiles>(part, m0, k0 + (kWideStages - 1) * kStageColumns, k_end,
                       shared + (stage + kWideStages - 1) % kWideStages * kStageWords);
-    if constexpr (Reader::kIsCoded) reader.copy(k0 + (kWideStages - 1) * kWideStage);
+    if constexpr (Reader::kIsCoded) reader.copy(k0 + (kWideStages - 1) * kStageColumns);
     commit_copies();
     if constexpr (Reader::kIsCoded) reader.open(k0);
-    const unsigned* inputs = shared + stage % kWideStages * kStageWords + g * kWideRowWords + 4 * t;
+    const unsigned* inputs = shared + stage % kWideStages * kStageWords + g * kWideRowWords<Tiles> + 4 * t;
 #pragma unroll
-    for (int u = 0; u < kWideStage / kStep; ++u) {
+    for (int u = 0; u < kStageColumns / kStep; ++u) {
       uint4 w[4];
       reader.take(u, k0 + u * kStep, w);
 #pragma unroll
       for (int i = 0; i < Tiles; ++i) {
-        const uint4 x = *reinterpret_cast<const uint4*>(inputs + i * 8 * kWideRowWords + u * kStep / 2);
+        const uint4 x = *reinterpret_cast<const uint4*>(inputs + i * 8 * kWideRowWords<Tiles> + u * kStep / 2);
         mma(sums[0][i], w[0].x, w[1].x, w[0].y, w[1].y, x.x, x.y);
         mma(sums[0][i], w[0].z, w[1].z, w[0].w, w[1].w, x.z, x.w);
         mma(sums[1][i], w[2].x, w[3].x, w[2].y, w[3].y, x.x, x.y);
@@ -339,16 +349,16 @@ __global__ void __launch_bounds__(kThreads, kWideBlocks<Reader, Tiles>)
   if (splits > 1) cluster.sync();  // nobody leaves while others read
 }
 
-// A launch in clusters of `splits` blocks.
+// A launch in clusters of `splits` blocks along x.
 template <auto Kernel, int SharedBytes, class Arguments>
-void launch_clusters(Stream& s, const Arguments& args, int tiles, int splits, int height) {
+void launch_clusters(Stream& s, const Arguments& args, int clusters, int splits, int height) {
   static const bool allowed = [] {
     RONDO_CUDA_CALL(cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes));
     return true;
   }();
   static_cast<void>(allowed);
   launch(s, "linear",
-         {dim3(static_cast<unsigned>(tiles * splits), static_cast<unsigned>(height)), kThreads, SharedBytes, splits},
+         {dim3(static_cast<unsigned>(clusters * splits), static_cast<unsigned>(height)), kThreads, SharedBytes, splits},
          Kernel, args);
 }
 
@@ -373,11 +383,15 @@ void launch_by_rows(Stream& s, const Args& args, const Launch& l) {
 template <class Reader, bool HasFactor>
 void launch_wide_by_rows(Stream& s, const WideArgs& args, const Launch& l) {
   const auto run = [&]<int Tiles>(std::integral_constant<int, Tiles>) {
-    launch_clusters<multiply_wide<Reader, Tiles, HasFactor>, kWideBytes<Reader, Tiles>>(s, args, l.tiles, l.splits, 1);
+    const int heights = (l.rows + 8 * Tiles - 1) / (8 * Tiles);
+    launch_clusters<multiply_wide<Reader, Tiles, HasFactor>, kWideBytes<Reader, Tiles>>(s, args, heights, l.splits,
+                                                                                        l.tiles);
   };
   if (l.rows <= 16) return run(std::integral_constant<int, 2>());
   if (l.rows <= 32) return run(std::integral_constant<int, 4>());
-  run(std::integral_constant<int, 8>());
+  // A ring of codes beside the inputs of 128 rows would leave a multiprocessor one block.
+  if (l.rows <= 64 || Reader::kIsCoded) return run(std::integral_constant<int, 8>());
+  if constexpr (!Reader::kIsCoded) run(std::integral_constant<int, 16>());
 }
 
 // The quantised formats', each compiled in a file of its own.
