@@ -1,5 +1,7 @@
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "ops/attention/attention.h"
 #include "tests/ops/timeline.h"
@@ -8,6 +10,7 @@ namespace rondo {
 namespace {
 
 constexpr double kTolerance = 2e-5;
+constexpr double kBf16Tolerance = 2e-2;  // a GPU rounds queries, keys, values and weights to bf16
 constexpr float kEps = 1e-6F;
 
 RONDO_ON_KERNELS(AttentionOn);
@@ -19,7 +22,15 @@ struct AttentionCase {
 };
 constexpr AttentionCase kCases[] = {{4, 2, 16, 4}, {3, 1, 32, 32},  {4, 4, 64, 16, Values::Wild},
                                     {6, 2, 12, 6}, {12, 1, 20, 10}, {2, 1, 128, 32}};
-constexpr AttentionCase kWide = {2, 1, 256, 64};
+constexpr AttentionCase kWide = {2, 1, 256, 64}, kManyHeads = {18, 2, 72, 8};
+
+// A GPU's code reads eight elements of a head at once.
+std::vector<AttentionCase> cases_for(Isa isa, std::initializer_list<AttentionCase> more = {}) {
+  std::vector<AttentionCase> out(std::begin(kCases), std::end(kCases));
+  out.insert(out.end(), more);
+  if (isa == Isa::Sm90) std::erase_if(out, [](const AttentionCase& c) { return c.head_dim % 8 != 0; });
+  return out;
+}
 
 class Attention : public StatefulOp {
  public:
@@ -121,47 +132,52 @@ MakeOp maker(AttentionCase c) {
 }
 
 TEST_P(AttentionOn, AgreesWithTheReference) {
-  for (const AttentionCase& c : kCases) {
-    EXPECT_TRUE(agrees_with_reference(GetParam(), maker(c), kTolerance)) << "heads of " << c.head_dim;
+  const double tolerance = tolerance_on(GetParam(), kTolerance, kBf16Tolerance);
+  for (const AttentionCase& c : cases_for(GetParam())) {
+    EXPECT_TRUE(agrees_with_reference(GetParam(), maker(c), tolerance)) << "heads of " << c.head_dim;
   }
 }
 
 TEST_P(AttentionRowsOn, KeepsTheBitsOfASequence) {
-  for (const AttentionCase& c : kCases) {
+  for (const AttentionCase& c : cases_for(GetParam(), {kManyHeads})) {
     EXPECT_TRUE(timelines_keep_their_bits(GetParam(), maker(c))) << "heads of " << c.head_dim;
   }
 }
 
 TEST_P(AttentionRowsOn, IsTheFormula) {
-  for (const AttentionCase& c : {kCases[0], kCases[1], kCases[2], kCases[3], kCases[4], kCases[5], kWide}) {
+  const double tolerance = tolerance_on(GetParam(), kTolerance, kBf16Tolerance);
+  for (const AttentionCase& c : cases_for(GetParam(), {kWide, kManyHeads})) {
     Attention attention(c);
     Machine machine(GetParam(), 2);
     const Played played = play(attention, machine, together({in_slices({0, 1, 70}, 7), in_slices({1, 2, 50}, 50)}));
     for (const int pos : {0, 1, 3, 15, 16, 17, 40, 69}) {
-      ASSERT_TRUE(close(played.rows.at({0, pos}), attention.formula(pos), kTolerance))
+      ASSERT_TRUE(close(played.rows.at({0, pos}), attention.formula(pos), tolerance))
           << "heads of " << c.head_dim << ", position " << pos;
     }
   }
 }
 
-// A NaN among a sequence's keys reaches every later row of that sequence, and no other sequence.
-TEST_P(AttentionRowsOn, ANanKeyIsNotHiddenAndStaysInItsSequence) {
-  const AttentionSpec spec{2, 1, 20, 4, 16, kEps};
-  const Array gain = constant_f32({20}, 1), rope = Array::f32({8, 2, 2});
+// A NaN among a sequence's keys or values reaches every later row of that sequence, and no other sequence.
+TEST_P(AttentionRowsOn, ANanIsNotHiddenAndStaysInItsSequence) {
+  const AttentionSpec spec{2, 1, 24, 4, 16, kEps};
+  const Array gain = constant_f32({24}, 1), rope = Array::f32({8, 2, 2});
   fill_rope_table({1e4, 4, 1, 0}, rope);
-  const Array keys = Array::f32({2, 1, 16, 20}), values = Array::f32({2, 1, 16, 20});
+  const Array keys = Array::f32({2, 1, 16, 24}), values = Array::f32({2, 1, 16, 24});
   const std::int32_t first = 0, second = 1;
   const std::vector<RowSpan> spans = {{.begin = 0, .count = 4, .certain = 4, .slot = 0, .blocks = &first},
                                       {.begin = 4, .count = 4, .certain = 4, .slot = 1, .blocks = &second}};
-  const Array q_gate = random_f32({8, 80}, 1), k = random_f32({8, 20}, 2), v = random_f32({8, 20}, 3);
-  k.row(2)[7] = std::numeric_limits<float>::quiet_NaN();
-  const Array q = Array::f32({8, 40}), out = Array::f32({8, 40});
-  Machine machine(GetParam());
-  attention_write(machine.stream(), machine.spans(spans), q_gate, k, v, {gain, gain}, rope, spec, {keys, values}, q);
-  attention(machine.stream(), machine.spans(spans), q, q_gate, {keys, values}, nullptr, spec, 8, machine.scratch(),
-            out);
-  for (int r = 0; r < 8; ++r) {
-    for (int i = 0; i < 40; ++i) ASSERT_EQ(std::isnan(out.row(r)[i]), r == 2 || r == 3) << "row " << r;
+  const Array q_gate = random_f32({8, 96}, 1), k = random_f32({8, 24}, 2), v = random_f32({8, 24}, 3);
+  for (const Array* poisoned : {&k, &v}) {
+    const float was = std::exchange(poisoned->row(2)[7], std::numeric_limits<float>::quiet_NaN());
+    const Array q = Array::f32({8, 48}), out = Array::f32({8, 48});
+    Machine machine(GetParam());
+    attention_write(machine.stream(), machine.spans(spans), q_gate, k, v, {gain, gain}, rope, spec, {keys, values}, q);
+    attention(machine.stream(), machine.spans(spans), q, q_gate, {keys, values}, nullptr, spec, 8, machine.scratch(),
+              out);
+    for (int r = 0; r < 8; ++r) {
+      for (const int i : {7, 24 + 7}) ASSERT_EQ(std::isnan(out.row(r)[i]), r == 2 || r == 3) << "row " << r;
+    }
+    poisoned->row(2)[7] = was;
   }
 }
 

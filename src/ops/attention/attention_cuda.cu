@@ -1,10 +1,13 @@
 #include <algorithm>
 
+#include "ops/attention/attend.cuh"
 #include "ops/attention/attention_cuda.h"
 #include "ops/attention/head_norm.cuh"
 #include "ops/common/launch.cuh"
 
 namespace rondo::cuda {
+
+using namespace attending;
 
 namespace {
 
@@ -49,226 +52,31 @@ __global__ void write_heads(WriteArgs a, Element* keys, Element* values) {
   }
 }
 
-constexpr int kPartition = 64,
-              kMaxPartitions = 128;  // positions a partition, until there would be more of them than this
-constexpr int kThreads = 128, kWarps = kThreads / kWarp;
-constexpr int kHeads = 8;           // query heads of a block
-constexpr int kChunk = kPartition;  // positions at a time
-constexpr int kRowsAtOnce = 64;     // of a launch: what the partitions leave behind is sized for them
-
-// A function of how many positions a row sees.
-__host__ __device__ inline int partition_tokens(int visible) {
-  int size = kPartition;
-  while (visible > size * kMaxPartitions) size *= 2;
-  return size;
-}
-__host__ __device__ inline int partitions_of(int visible) {
-  const int size = partition_tokens(visible);
-  return (visible + size - 1) / size;
-}
 int most_partitions(int max_positions) {
   return std::min(kMaxPartitions, (max_positions + kPartition - 1) / kPartition);
 }
 
-struct AttendArgs {
-  const RowSpan* spans;
-  const std::int32_t* span_of_row;
-  const float *q, *q_gate;
-  const std::int32_t *selected, *counts;  // null: dense
-  float *most, *sum, *mixed;              // [kRowsAtOnce, q_heads, max_partitions (, dim)]
-  float* out;
-  int first_row, q_heads, kv_heads, dim, block_tokens, selected_tokens, budget, max_partitions;
-  float scale;
-};
-
-// The positions a row sees, in ascending order.
-struct Visible {
-  int count, first_pos, num_selected, selected_tokens, tail;
-  const std::int32_t* selected;
-  __device__ int position(int i) const {
-    if (selected == nullptr) return first_pos + i;
-    const int in_blocks = num_selected * selected_tokens;
-    return i < in_blocks ? selected[i / selected_tokens] * selected_tokens + i % selected_tokens : tail + i - in_blocks;
-  }
-};
-__device__ Visible visible_to(const AttendArgs& a, const RowPlace& place, int row) {
-  const int num = a.counts != nullptr ? a.counts[row] : kDense;
-  if (num == kDense) return {place.pos + 1 - place.first_pos, place.first_pos, 0, 1, 0, nullptr};
-  const int tail = (place.pos + 1) / a.selected_tokens * a.selected_tokens;
-  return {num * a.selected_tokens + place.pos + 1 - tail, 0, num, a.selected_tokens, tail, a.selected + row * a.budget};
-}
-
-__device__ float2 pair_at(const float* at) { return *reinterpret_cast<const float2*>(at); }
-__device__ float2 pair_at(const std::uint16_t* at) {
-  const unsigned both = *reinterpret_cast<const unsigned*>(at);
-  return make_float2(__uint_as_float(both << 16), __uint_as_float(both & 0xFFFF0000u));
-}
-
-constexpr int kTogether = 4;
-
-// Eight sums over the lanes at once: each exchange halves how many a lane still adds up. Lanes 4 h .. 4 h + 3 get head
-// h's.
-__device__ float sum_of_heads(float (&x)[kHeads], int lane) {
-  static_assert(kHeads == 8);
-#pragma unroll
-  for (int half = kHeads / 2; half > 0; half /= 2) {
-    const int offset = half * 4;
-    const bool upper = (lane & offset) != 0;
-#pragma unroll
-    for (int h = 0; h < half; ++h) {
-      const float other = __shfl_xor_sync(0xFFFFFFFFu, upper ? x[h] : x[h + half], offset);
-      x[h] = (upper ? x[h + half] : x[h]) + other;
-    }
-  }
-  x[0] += __shfl_xor_sync(0xFFFFFFFFu, x[0], 2);
-  return x[0] + __shfl_xor_sync(0xFFFFFFFFu, x[0], 1);
-}
-
-struct ChunkRoom {
-  std::int64_t at[kChunk];       // element of each position's key, of the KV head
-  float weight[kHeads][kChunk];  // scores, then weights
-  float correction[kHeads], most[kHeads], sum[kHeads];
-};
-
-// One block: a partition of a row, a KV head, up to kHeads of its query heads.
 template <class Element>
-__global__ void __launch_bounds__(kThreads) attend(AttendArgs a, const Element* keys, const Element* values) {
-  after_all_before();
-  __shared__ ChunkRoom room;
-  const int local_row = blockIdx.z, row = a.first_row + local_row;
-  const int group = a.q_heads / a.kv_heads, slices = (group + kHeads - 1) / kHeads;
-  const int kv_head = blockIdx.y / slices, first_head = blockIdx.y % slices * kHeads;
-  const int heads = min(kHeads, group - first_head);
-  const RowPlace place = place_of(a.spans, a.span_of_row, row);
-  const Visible visible = visible_to(a, place, row);
-  const int size = partition_tokens(visible.count);
-  const int begin = blockIdx.x * size, end = min(begin + size, visible.count);
-  if (begin >= end) return;
-  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-  const std::int64_t q_head = static_cast<std::int64_t>(row) * a.q_heads + kv_head * group + first_head;
-
-  constexpr int kPairs = kMaxHeadDim / (2 * kWarp);
-  float2 q[kHeads][kPairs];
-#pragma unroll
-  for (int h = 0; h < kHeads; ++h) {
-#pragma unroll
-    for (int i = 0; i < kPairs; ++i) {
-      const int d = 2 * (lane + i * kWarp);
-      q[h][i] = h < heads && d < a.dim ? pair_at(a.q + (q_head + h) * a.dim + d) : make_float2(0, 0);
-    }
-  }
-  if (threadIdx.x < kHeads) room.most[threadIdx.x] = -INFINITY, room.sum[threadIdx.x] = 0;
-  float2 mixed[kHeads] = {};
-  const int my_d = 2 * threadIdx.x;
-
-  for (int chunk = begin; chunk < end; chunk += kChunk) {
-    const int count = min(kChunk, end - chunk);
-    __syncthreads();
-    if (threadIdx.x < count) {
-      const int pos = visible.position(chunk + threadIdx.x);
-      const std::int64_t block = place.blocks[pos / a.block_tokens];
-      room.at[threadIdx.x] = ((block * a.kv_heads + kv_head) * a.block_tokens + pos % a.block_tokens) * a.dim;
-    }
-    __syncthreads();
-    for (int first = warp; first < count; first += kTogether * kWarps) {
-      float2 k[kTogether][kPairs];  // several keys under way at once
-#pragma unroll
-      for (int p = 0; p < kTogether; ++p) {
-        const Element* key = keys + room.at[min(first + p * kWarps, count - 1)];
-#pragma unroll
-        for (int i = 0; i < kPairs; ++i) {
-          const int d = 2 * (lane + i * kWarp);
-          k[p][i] = d < a.dim ? pair_at(key + d) : make_float2(0, 0);
-        }
-      }
-#pragma unroll
-      for (int p = 0; p < kTogether; ++p) {
-        float scores[kHeads] = {};
-#pragma unroll
-        for (int i = 0; i < kPairs; ++i) {
-#pragma unroll
-          for (int h = 0; h < kHeads; ++h)
-            scores[h] = fmaf(q[h][i].x, k[p][i].x, fmaf(q[h][i].y, k[p][i].y, scores[h]));
-        }
-        const float score = sum_of_heads(scores, lane);
-        const int j = first + p * kWarps;
-        if (j < count && lane % 4 == 0) room.weight[lane / 4][j] = score;
-      }
-    }
-    __syncthreads();
-    for (int h = warp; h < heads; h += kWarps) {
-      float most = room.most[h];
-      for (int j = lane; j < count; j += kWarp) most = fmaxf(most, room.weight[h][j]);
-      most = warp_max(most);
-      float sum = 0;
-      for (int j = lane; j < count; j += kWarp) {
-        const float weight = __expf((room.weight[h][j] - most) * a.scale);
-        room.weight[h][j] = weight;
-        sum += weight;
-      }
-      sum = warp_sum(sum);
-      if (lane == 0) {
-        const float correction = __expf((room.most[h] - most) * a.scale);  // 0 for the first chunk
-        room.correction[h] = correction;
-        room.sum[h] = room.sum[h] * correction + sum;
-        room.most[h] = most;
-      }
-    }
-    __syncthreads();
-    if (my_d < a.dim) {
-#pragma unroll
-      for (int h = 0; h < kHeads; ++h) {
-        const float correction = h < heads ? room.correction[h] : 0.0F;
-        mixed[h].x *= correction, mixed[h].y *= correction;
-      }
-#pragma unroll 4
-      for (int j = 0; j < count; ++j) {
-        const float2 v = pair_at(values + room.at[j] + my_d);
-#pragma unroll
-        for (int h = 0; h < kHeads; ++h) {
-          const float weight = h < heads ? room.weight[h][j] : 0.0F;
-          mixed[h].x = fmaf(weight, v.x, mixed[h].x), mixed[h].y = fmaf(weight, v.y, mixed[h].y);
-        }
-      }
-    }
-  }
-  const std::int64_t unit =
-      (static_cast<std::int64_t>(local_row) * a.q_heads + kv_head * group + first_head) * a.max_partitions + blockIdx.x;
-  for (int h = 0; h < heads; ++h) {
-    const std::int64_t to = unit + static_cast<std::int64_t>(h) * a.max_partitions;
-    if (threadIdx.x == 0) a.most[to] = room.most[h], a.sum[to] = room.sum[h];
-  }
-#pragma unroll
-  for (int h = 0; h < kHeads; ++h) {
-    const std::int64_t to = unit + static_cast<std::int64_t>(h) * a.max_partitions;
-    if (h < heads && my_d < a.dim) *reinterpret_cast<float2*>(a.mixed + to * a.dim + my_d) = mixed[h];
-  }
+void launch_attend(Stream& s, const AttendArgs& args, KvCache cache, bool shares, const dim3& grid) {
+  launch(s, "attention", {grid, kThreads}, shares ? attend<kShare, Element> : attend<1, Element>, args,
+         cache.keys.as<Element>(), cache.values.as<Element>());
 }
 
-// One block a query head of a row: its partitions in ascending order, then the gate.
-__global__ void merge(AttendArgs a) {
-  after_all_before();
-  const int head = blockIdx.x, local_row = blockIdx.y, row = a.first_row + local_row;
-  const int partitions = partitions_of(visible_to(a, place_of(a.spans, a.span_of_row, row), row).count);
-  const std::int64_t unit = (static_cast<std::int64_t>(local_row) * a.q_heads + head) * a.max_partitions;
-  float most = a.most[unit];
-  for (int p = 1; p < partitions; ++p) most = fmaxf(most, a.most[unit + p]);
-  float total = 0;
-  for (int p = 0; p < partitions; ++p)
-    total = fmaf(a.sum[unit + p], __expf((a.most[unit + p] - most) * a.scale), total);
-  const std::int64_t to = static_cast<std::int64_t>(row) * a.q_heads + head;
-  for (int d = threadIdx.x; d < a.dim; d += kThreads) {
-    float sum = 0;
-    for (int p = 0; p < partitions; ++p) {
-      sum = fmaf(a.mixed[(unit + p) * a.dim + d], __expf((a.most[unit + p] - most) * a.scale), sum);
+// The groups of rows [begin, end): of a span's rows that see everything up to their own, kShare together, as long as
+// their partitions are of one size.
+int group_rows(std::span<const RowSpan> spans, int begin, int end, bool is_dense, RowGroup* groups) {
+  int num_groups = 0;
+  for (const RowSpan& span : spans) {
+    const int last = std::min(end, span.begin + span.count);
+    for (int row = std::max(begin, span.begin); row < last;) {
+      const auto visible = [&](int at) { return span.start_pos + at - span.begin + 1 - span.first_pos; };
+      int count = is_dense ? std::min(kShare, last - row) : 1;
+      while (partition_tokens(visible(row + count - 1)) != partition_tokens(visible(row))) --count;
+      groups[num_groups++] = {static_cast<std::uint8_t>(row - begin), static_cast<std::uint8_t>(count)};
+      row += count;
     }
-    a.out[to * a.dim + d] = sum / total * sigmoid(a.q_gate[to * 2 * a.dim + a.dim + d]);
   }
-}
-
-template <class Element>
-void launch_attend(Stream& s, const AttendArgs& args, KvCache cache, const dim3& grid) {
-  launch(s, "attention", {grid, kThreads}, attend<Element>, args, cache.keys.as<Element>(), cache.values.as<Element>());
+  return num_groups;
 }
 
 // The most partitions that a row of [begin, end) has.
@@ -318,7 +126,7 @@ void attention(Stream& s, const RowSpans& batch, Tensor q, Tensor q_gate, KvCach
   const Tensor sum = scratch.take_f32({at_once, spec.q_heads, partitions});
   const Tensor mixed = scratch.take_f32({at_once, spec.q_heads, partitions, spec.head_dim});
   if (s.is_dry()) return;
-  CHECK(spec.head_dim <= kMaxHeadDim && spec.head_dim % 2 == 0);
+  CHECK(spec.head_dim <= kMaxHeadDim && spec.head_dim % 8 == 0);
   AttendArgs args{.spans = batch.on_device,
                   .span_of_row = batch.span_of_row,
                   .q = q.f32(),
@@ -337,17 +145,20 @@ void attention(Stream& s, const RowSpans& batch, Tensor q, Tensor q_gate, KvCach
                   .selected_tokens = selection != nullptr ? selection->block_tokens : 1,
                   .budget = selection != nullptr ? static_cast<int>(selection->blocks.width()) : 0,
                   .max_partitions = partitions,
-                  .scale = 1.0F / std::sqrt(static_cast<float>(spec.head_dim))};
+                  .scale = 1.0F / std::sqrt(static_cast<float>(spec.head_dim)),
+                  .groups = {}};
   const int slices = (spec.q_heads / spec.kv_heads + kHeads - 1) / kHeads;
   for (; args.first_row < rows; args.first_row += kRowsAtOnce) {
     const int count = std::min(kRowsAtOnce, rows - args.first_row);
     const int wide = partitions_between(batch.host, args.first_row, args.first_row + count, max_positions);
+    const int groups =
+        group_rows(batch.host, args.first_row, args.first_row + count, selection == nullptr, args.groups);
     const dim3 grid(static_cast<unsigned>(wide), static_cast<unsigned>(spec.kv_heads * slices),
-                    static_cast<unsigned>(count));
+                    static_cast<unsigned>(groups));
     if (is_bf16(cache)) {
-      launch_attend<std::uint16_t>(s, args, cache, grid);
+      launch_attend<std::uint16_t>(s, args, cache, groups < count, grid);
     } else {
-      launch_attend<float>(s, args, cache, grid);
+      launch_attend<float>(s, args, cache, groups < count, grid);
     }
     launch(s, "attention, merging", {dim3(static_cast<unsigned>(spec.q_heads), static_cast<unsigned>(count)), kThreads},
            merge, args);

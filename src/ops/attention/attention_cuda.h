@@ -1,8 +1,10 @@
-// The CUDA code of ops/attention/attention.h. The cache is f32 or bf16, rounded when written.
+// The CUDA code of ops/attention/attention.h, for heads of a multiple of eight dimensions. The cache is f32 or bf16,
+// rounded when written; queries, and the weights that values are mixed by, are rounded to bf16 as well.
 //
 // Order of a row's sums: the positions it sees, in ascending order, are cut into partitions whose size is a function of
-// how many there are (partition_tokens); each partition is summed by itself, and the partitions are merged in ascending
-// order.
+// how many there are (partition_tokens); each partition is summed by itself, 64 positions at a time, those in the
+// tensor cores' steps of 16, and the partitions are merged in ascending order. Which rows share a block changes
+// nothing.
 #pragma once
 
 #include "ops/attention/attention.h"

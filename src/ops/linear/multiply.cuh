@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "ops/common/launch.cuh"
+#include "ops/common/mma.cuh"
 #include "ops/linear/inputs.cuh"
 #include "ops/linear/weight_readers.cuh"
 
@@ -38,14 +39,6 @@ struct Args {
   const std::int32_t* active;  // experts; else null
   const std::int32_t* num_active;
 };
-
-__device__ inline void mma(float* sum, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
-      "%3};"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
 
 // Columns of x that a block keeps at hand, as bf16. Rows lie 64 bytes off a multiple of 128, so that a quarter warp's
 // reads fall into different banks.
