@@ -1,6 +1,7 @@
 // Draws of NetworkModel: on a CPU row by row over the threads; on a GPU the rows that draw straight from their logits
-// all at once where they lie, and a row whose logits are shaped first (bias, penalties, mask, top_k, top_p, min_p) or
-// told (logprobs) by the host, from a download of it.
+// all at once where they lie, those with a top_k by the host from their likeliest tokens, and a row whose logits are
+// shaped first (bias, penalties, mask), cut without a top_k (top_p, min_p) or told (logprobs) by the host, from a
+// download of it.
 
 #include <algorithm>
 
@@ -21,7 +22,11 @@ DrawRow window_row(const Window& window, std::size_t draft) {
 }
 
 DrawKey key_of(const DrawRow& row) {
-  return {.temperature = row.settings->temperature, .position = row.position, .seed = row.settings->seed};
+  const int likely = num_likely(row);
+  return {.temperature = row.settings->temperature,
+          .position = row.position,
+          .seed = row.settings->seed,
+          .likely = likely <= kMostLikely ? likely : 0};
 }
 
 DrawKey* keys_in(const Staged& staged) { return static_cast<DrawKey*>(const_cast<void*>(staged.draws.data)); }
@@ -83,8 +88,21 @@ std::span<const DrawnRow> NetworkModel::run_draws(Tensor logits, const std::int3
   draw_rows(stream_, logits, keys_in(w.device), ids, w.draw_room, w.drawn);
   const auto count = static_cast<std::size_t>(logits.rows());
   stream_.download(const_cast<void*>(w.drawn_here.data), w.drawn.data, count * sizeof(DrawnRow));
+  const DrawKey* keys = keys_in(w.host);
+  if (std::any_of(keys, keys + count, [](const DrawKey& key) { return key.likely > 0; })) {
+    find_likely_rows(stream_, logits, keys_in(w.device), w.likely);
+    stream_.download(const_cast<void*>(w.likely_here.data), w.likely.data, count * sizeof(LikelyRow));
+  }
   stream_.wait();
   return {w.drawn_here.as<DrawnRow>(), count};
+}
+
+// The likeliest tokens of a row that wants them; none when there were too many as high.
+std::span<Candidate> NetworkModel::likeliest_of(std::size_t row) {
+  const Workspace& w = reservation_->workspace();
+  if (keys_in(w.host)[row].likely == 0) return {};
+  LikelyRow& likely = static_cast<LikelyRow*>(const_cast<void*>(w.likely_here.data))[row];
+  return {likely.found, static_cast<std::size_t>(likely.num_found)};
 }
 
 std::span<const float> NetworkModel::download_logits(Tensor row) {
@@ -104,9 +122,12 @@ void NetworkModel::draw_on_gpu(std::span<const Window> windows) {
     for (std::size_t draft = 0; draft <= drafts; ++draft, ++row) {
       const DrawRow how = window_row(window, draft);
       tokens_[row] = drawn[row].token;
-      if (draws_unshaped(how) && window.num_top_logprobs < 0) continue;
+      const auto likeliest = likeliest_of(row);
+      if (!likeliest.empty()) tokens_[row] = draw_among(likeliest, how).token;
+      const bool is_drawn = draws_unshaped(how) || !likeliest.empty();
+      if (is_drawn && window.num_top_logprobs < 0) continue;
       const auto here = download_logits(logits.slice(static_cast<std::int64_t>(row), 1));
-      if (!draws_unshaped(how)) tokens_[row] = draw(best_isa(), here, how, draw_room(0));
+      if (!is_drawn) tokens_[row] = draw(best_isa(), here, how, draw_room(0));
       if (window.num_top_logprobs >= 0) logprobs(here, tokens_[row], window.num_top_logprobs, logprobs_[row]);
     }
   }
@@ -133,6 +154,12 @@ void NetworkModel::draw_drafts(std::span<const int> streams, Tensor logits) {
       const DrawRow how = draft_row(stream);
       drafts_[stream] = {drawn[i].token, drawn[i].probability};
       if (draws_unshaped(how)) continue;
+      if (const auto likeliest = likeliest_of(i); !likeliest.empty()) {
+        const auto ids = network.draft_ids();
+        for (Candidate& each : likeliest) each.id = ids.empty() ? each.id : ids[static_cast<std::size_t>(each.id)];
+        drafts_[stream] = draw_among(likeliest, how);
+        continue;
+      }
       const auto here = download_logits(logits.slice(static_cast<std::int64_t>(i), 1));
       drafts_[stream] = draw_draft(best_isa(), here, network.draft_ids(), how, draw_room(0));
     }

@@ -82,6 +82,7 @@ class NetworkModel final : public Model {
   void draw_drafts(std::span<const int> streams, Tensor logits);
   std::span<const DrawnRow> run_draws(Tensor logits, const std::int32_t* ids);
   std::span<const float> download_logits(Tensor row);
+  std::span<Candidate> likeliest_of(std::size_t row);
   DrawRoom draw_room(int part) const;
 
   // states.cpp

@@ -35,6 +35,7 @@ void add_host_workspace(Workspace& w, Arena& arena, const ModelConfig& config, i
   w.seen = arena.take(DType::I32, {threads, (vocab + 31) / 32});
   if (options.isa != Isa::Sm90) return;
   w.drawn_here = arena.take(DType::U8, {bytes_for(Reservation::max_logit_rows(options), sizeof(DrawnRow))});
+  w.likely_here = arena.take(DType::U8, {bytes_for(Reservation::max_logit_rows(options), sizeof(LikelyRow))});
   w.logits_here = arena.take(DType::F32, {vocab});
 }
 
@@ -46,6 +47,7 @@ Workspace make_workspace(Arena& arena, const Network& network, const ModelConfig
   w.logits = arena.take(DType::F32, {wanted, config.vocab_size});
   if (options.isa == Isa::Sm90) {
     w.drawn = arena.take(DType::U8, {bytes_for(wanted, sizeof(DrawnRow))});
+    w.likely = arena.take(DType::U8, {bytes_for(wanted, sizeof(LikelyRow))});
     w.draw_room = arena.take(DType::U8, {static_cast<std::int64_t>(draw_room_bytes(static_cast<int>(wanted)))});
   }
   if (!network.has_head()) return w;

@@ -28,12 +28,14 @@ struct Workspace {
   Tensor hidden;     // f32 [max_rows, hidden_width] of the last forward
   Tensor logits;     // f32 [max_logit_rows, vocab]
   Tensor drawn;      // bytes [max_logit_rows * sizeof(DrawnRow)] on a GPU
+  Tensor likely;     // bytes [max_logit_rows * sizeof(LikelyRow)] the likeliest tokens of rows that want them, on a GPU
   Tensor draw_room;  // bytes: what drawing on a GPU works in
   // Of the host:
   Tensor candidates;   // bytes [threads, vocab * sizeof(Candidate)]: room to draw in
   Tensor shaped;       // f32 [threads, vocab], likewise
   Tensor seen;         // i32 [threads, vocab / 32]: a bit a token, likewise
   Tensor drawn_here;   // `drawn`, downloaded
+  Tensor likely_here;  // `likely`, downloaded
   Tensor logits_here;  // f32 [vocab] a row, downloaded
   // With a head:
   Tensor waiting;       // f32 [slots, kHeadBufferRows, hidden_width] committed rows it has yet to read

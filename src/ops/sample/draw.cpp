@@ -180,25 +180,32 @@ float floor_of(const DrawSettings& settings, float most) {
   return static_cast<float>(floor - 1e-5 * (1 + std::abs(floor)));
 }
 
-// What top_k, top_p and min_p leave.
-std::span<Candidate> keep_likely(const Row& row, const DrawSettings& settings, std::span<Candidate> room) {
-  const float most = row.best().logit;
-  std::span<Candidate> left;
-  if (settings.top_k > 0 && static_cast<std::size_t>(settings.top_k) < row.size()) {
-    left = row.likeliest(static_cast<std::size_t>(settings.top_k), room);
-    if (settings.top_p < 1) {
-      const double wanted = settings.top_p * total_of(left, settings.temperature, most);
-      left = shortest_run(left, settings.temperature, wanted, most);
-    }
-  } else {
-    left =
-        settings.top_p < 1 ? top_p_of(row, settings, room) : row.likeliest(row.size(), room, floor_of(settings, most));
-  }
+std::span<Candidate> keep_min_p(std::span<Candidate> left, const DrawSettings& settings, float most) {
   if (settings.min_p <= 0) return left;
   const auto end = std::remove_if(left.begin(), left.end(), [&](const Candidate& c) {
     return chance(c, most, settings.temperature) < settings.min_p;
   });
   return left.first(static_cast<std::size_t>(end - left.begin()));
+}
+
+// What top_p and min_p leave of what top_k left.
+std::span<Candidate> keep_of_top_k(std::span<Candidate> left, const DrawSettings& settings, float most) {
+  if (settings.top_p < 1) {
+    const double wanted = settings.top_p * total_of(left, settings.temperature, most);
+    left = shortest_run(left, settings.temperature, wanted, most);
+  }
+  return keep_min_p(left, settings, most);
+}
+
+// What top_k, top_p and min_p leave.
+std::span<Candidate> keep_likely(const Row& row, const DrawSettings& settings, std::span<Candidate> room) {
+  const float most = row.best().logit;
+  if (settings.top_k > 0 && static_cast<std::size_t>(settings.top_k) < row.size()) {
+    return keep_of_top_k(row.likeliest(static_cast<std::size_t>(settings.top_k), room), settings, most);
+  }
+  const auto left =
+      settings.top_p < 1 ? top_p_of(row, settings, room) : row.likeliest(row.size(), room, floor_of(settings, most));
+  return keep_min_p(left, settings, most);
 }
 
 // The noise of one row's tokens, and a bound on it that takes no logarithm.
@@ -295,6 +302,27 @@ Drawn draw_draft(Isa isa, std::span<const float> logits, std::span<const std::in
   Drawn out{};
   out.token = choose(isa, logits, ids, row, room, &out.probability).id;
   return out;
+}
+
+int num_likely(const DrawRow& row) {
+  return shapes_logits(row) || row.settings->temperature <= 0 ? 0 : row.settings->top_k;
+}
+
+Drawn draw_among(std::span<Candidate> likeliest, const DrawRow& row) {
+  const DrawSettings& settings = *row.settings;
+  const auto k = static_cast<std::size_t>(settings.top_k);
+  CHECK(num_likely(row) > 0 && !likeliest.empty());
+  if (k < likeliest.size()) {
+    std::nth_element(likeliest.begin(), likeliest.begin() + settings.top_k - 1, likeliest.end(), likelier);
+    likeliest = likeliest.first(k);
+  }
+  std::sort(likeliest.begin(), likeliest.end(), likelier);  // they came in any order, and are added up
+  const Candidate best = likeliest.front();
+  const auto left = keep_of_top_k(likeliest, settings, best.logit);
+  const auto chosen = highest_score(
+      left.size(), [&](std::size_t i) { return left[i]; }, best, row);
+  const double total = total_of(left, settings.temperature, best.logit);
+  return {chosen.id, static_cast<float>(chance(chosen, best.logit, settings.temperature) / total)};
 }
 
 void logprobs(std::span<const float> logits, std::int32_t chosen, int num_top, RowLogprobs& out) {

@@ -77,6 +77,12 @@ std::int32_t draw(Isa isa, std::span<const float> logits, const DrawRow& row, Dr
 Drawn draw_draft(Isa isa, std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row,
                  DrawRoom room);
 
+// How many of a row's likeliest tokens its draw looks at, when that is all of the row it looks at: its top_k, where
+// nothing is shaped first. Else 0.
+int num_likely(const DrawRow& row);
+// The draw of such a row, from at least those: found elsewhere, in any order.
+Drawn draw_among(std::span<Candidate> likeliest, const DrawRow& row);
+
 double gumbel_noise(std::uint64_t seed, std::int64_t position, std::int32_t id);
 
 constexpr int kMaxTopLogprobs = 20;

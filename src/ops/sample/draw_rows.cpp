@@ -18,4 +18,11 @@ void draw_rows(Stream& s, Tensor logits, [[maybe_unused]] const DrawKey* keys, [
   CHECK(false && "on a CPU rows are drawn one by one: draw.h");
 }
 
+void find_likely_rows(Stream& s, Tensor logits, [[maybe_unused]] const DrawKey* keys, Tensor likely) {
+  CHECK(likely.shape.num_elements() >= logits.rows() * static_cast<std::int64_t>(sizeof(LikelyRow)));
+  if (s.is_dry()) return;
+  RONDO_ON_CUDA(s, find_likely_rows(s, logits, keys, likely));
+  CHECK(false && "on a CPU rows are drawn one by one: draw.h");
+}
+
 }  // namespace rondo

@@ -93,6 +93,41 @@ __global__ void join_slices(const SliceBest* room, const DrawKey* keys, DrawnRow
   drawn[row] = {token, __expf((best.chosen_logit - best.most) * inverse_temperature) / best.total};
 }
 
+constexpr int kLikelyThreads = 1024;
+
+// One block a row. The k-th highest of the threads' own highest logits is no higher than the k-th highest of all, and
+// hardly lower: what is at least as high is found in a second pass.
+__global__ void __launch_bounds__(kLikelyThreads)
+    find_likely(const float* logits, int n, const DrawKey* keys, LikelyRow* likely) {
+  after_all_before();
+  const int wanted = keys[blockIdx.x].likely;
+  if (wanted == 0) return;
+  __shared__ float highest[kLikelyThreads];
+  __shared__ float bound;
+  __shared__ int num_found;
+  const float* row = logits + static_cast<std::int64_t>(blockIdx.x) * n;
+  float own = -INFINITY;
+  for (int i = threadIdx.x; i < n; i += kLikelyThreads) own = fmaxf(own, row[i]);
+  highest[threadIdx.x] = own;
+  if (threadIdx.x == 0) num_found = 0;
+  __syncthreads();
+  int place = 0;  // among the threads, ties to the lower one
+  for (int i = 0; i < kLikelyThreads; ++i) {
+    const float other = highest[i];
+    place += other > own || (other == own && i < static_cast<int>(threadIdx.x)) ? 1 : 0;
+  }
+  if (place == wanted - 1) bound = own;
+  __syncthreads();
+  LikelyRow& out = likely[blockIdx.x];
+  for (int i = threadIdx.x; i < n; i += kLikelyThreads) {
+    if (!(row[i] >= bound)) continue;
+    const int at = atomicAdd(&num_found, 1);
+    if (at < kMostFound) out.found[at] = {row[i], i};
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) out.num_found = num_found <= kMostFound ? num_found : 0;
+}
+
 }  // namespace
 
 void draw_rows(Stream& s, Tensor logits, const DrawKey* keys, const std::int32_t* ids, Tensor room, Tensor drawn) {
@@ -103,6 +138,13 @@ void draw_rows(Stream& s, Tensor logits, const DrawKey* keys, const std::int32_t
          logits.f32(), static_cast<int>(logits.width()), keys, ids, slices);
   launch(s, "draw_rows, joining", {static_cast<unsigned>(logits.rows()), kWarp, 0}, join_slices, slices, keys,
          static_cast<DrawnRow*>(const_cast<void*>(drawn.data)));
+}
+
+void find_likely_rows(Stream& s, Tensor logits, const DrawKey* keys, Tensor likely) {
+  if (logits.rows() == 0) return;
+  static_assert(kMostLikely <= kLikelyThreads);
+  launch(s, "find_likely_rows", {static_cast<unsigned>(logits.rows()), kLikelyThreads, 0}, find_likely, logits.f32(),
+         static_cast<int>(logits.width()), keys, static_cast<LikelyRow*>(const_cast<void*>(likely.data)));
 }
 
 }  // namespace rondo::cuda

@@ -13,5 +13,6 @@ struct SliceBest {
   std::int32_t chosen;
 };
 void draw_rows(Stream& s, Tensor logits, const DrawKey* keys, const std::int32_t* ids, Tensor room, Tensor drawn);
+void find_likely_rows(Stream& s, Tensor logits, const DrawKey* keys, Tensor likely);
 
 }  // namespace rondo::cuda
