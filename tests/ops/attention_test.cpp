@@ -10,7 +10,6 @@ namespace rondo {
 namespace {
 
 constexpr double kTolerance = 2e-5;
-constexpr double kBf16Tolerance = 2e-2;  // a GPU rounds queries, keys, values and weights to bf16
 constexpr float kEps = 1e-6F;
 
 RONDO_ON_KERNELS(AttentionOn);
@@ -23,6 +22,11 @@ struct AttentionCase {
 constexpr AttentionCase kCases[] = {{4, 2, 16, 4}, {3, 1, 32, 32},  {4, 4, 64, 16, Values::Wild},
                                     {6, 2, 12, 6}, {12, 1, 20, 10}, {2, 1, 128, 32}};
 constexpr AttentionCase kWide = {2, 1, 256, 64}, kManyHeads = {18, 2, 72, 8};
+
+// A GPU rounds queries, keys, values and weights to bf16; wild values are a few large ones among many small.
+double tolerance_for(Isa isa, const AttentionCase& c) {
+  return tolerance_on(isa, kTolerance, c.values == Values::Wild ? 1e-1 : 2e-2);
+}
 
 // A GPU's code reads eight elements of a head at once.
 std::vector<AttentionCase> cases_for(Isa isa, std::initializer_list<AttentionCase> more = {}) {
@@ -132,9 +136,8 @@ MakeOp maker(AttentionCase c) {
 }
 
 TEST_P(AttentionOn, AgreesWithTheReference) {
-  const double tolerance = tolerance_on(GetParam(), kTolerance, kBf16Tolerance);
   for (const AttentionCase& c : cases_for(GetParam())) {
-    EXPECT_TRUE(agrees_with_reference(GetParam(), maker(c), tolerance)) << "heads of " << c.head_dim;
+    EXPECT_TRUE(agrees_with_reference(GetParam(), maker(c), tolerance_for(GetParam(), c))) << "heads of " << c.head_dim;
   }
 }
 
@@ -145,13 +148,12 @@ TEST_P(AttentionRowsOn, KeepsTheBitsOfASequence) {
 }
 
 TEST_P(AttentionRowsOn, IsTheFormula) {
-  const double tolerance = tolerance_on(GetParam(), kTolerance, kBf16Tolerance);
   for (const AttentionCase& c : cases_for(GetParam(), {kWide, kManyHeads})) {
     Attention attention(c);
     Machine machine(GetParam(), 2);
     const Played played = play(attention, machine, together({in_slices({0, 1, 70}, 7), in_slices({1, 2, 50}, 50)}));
     for (const int pos : {0, 1, 3, 15, 16, 17, 40, 69}) {
-      ASSERT_TRUE(close(played.rows.at({0, pos}), attention.formula(pos), tolerance))
+      ASSERT_TRUE(close(played.rows.at({0, pos}), attention.formula(pos), tolerance_for(GetParam(), c)))
           << "heads of " << c.head_dim << ", position " << pos;
     }
   }
