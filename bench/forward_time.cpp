@@ -1,9 +1,15 @@
 // Forward times of a published shape with made-up weights, by rows and at two context lengths, against the floor: the
 // larger of the weight bytes that so many rows touch over the memory's rate and their operations over the matrix rate.
 //
-//   forward_time [--format bf16|nvfp4|fp8|affine4] SHAPE [LAYERS [STREAMS [CONTEXT]]]
+//   forward_time [--format bf16|nvfp4|fp8|affine4] [--profile ROWS] SHAPE [LAYERS [STREAMS [CONTEXT]]]
 //                                                       (LAYERS 0 = all; a GPU where there is one)
+//
+// --profile: no times, but one forward of so many streams' rows for a profiler that waits for the program's word:
+//   ncu --profile-from-start off --clock-control none --metrics gpu__time_duration.sum,dram__bytes.sum ...
 #include <fmt/format.h>
+#ifdef RONDO_CUDA
+#include <cuda_profiler_api.h>
+#endif
 
 #include <chrono>
 #include <cmath>
@@ -99,7 +105,45 @@ double prompt_ms(Model& model, int tokens) {
   return ms;
 }
 
-int run(const std::string& format_name, const std::string& shape, int layers, int streams, int context) {
+void profile_forward([[maybe_unused]] Model& model, [[maybe_unused]] int rows) {
+#ifdef RONDO_CUDA
+  constexpr int kBefore = 256;
+  const ModelFacts& facts = model.facts();
+  const int each = (kBefore + 1 + facts.block_tokens - 1) / facts.block_tokens;
+  std::vector<std::int32_t> blocks(static_cast<std::size_t>(each * rows));
+  std::iota(blocks.begin(), blocks.end(), 0);
+  const std::vector<std::int32_t> ids(kBefore, 7);
+  const DrawSettings greedy{.temperature = 0, .bias = {}};
+  std::vector<Window> windows;
+  for (int i = 0; i < rows; ++i) {
+    const auto own = std::span(blocks).subspan(static_cast<std::size_t>(i * each), static_cast<std::size_t>(each));
+    const Slice slice{.slot = i, .start_pos = 0, .ids = ids, .blocks = own, .feeds_head = false};
+    model.prefill({&slice, 1});
+    windows.push_back({.slot = i,
+                       .start_pos = kBefore,
+                       .ids = std::span(ids).first(1),
+                       .certain = 1,
+                       .blocks = own,
+                       .draw = &greedy,
+                       .generated = {},
+                       .masks = {},
+                       .num_top_logprobs = -1});
+  }
+  cudaProfilerStart();
+  model.verify(windows);
+  cudaProfilerStop();
+#else
+  fmt::print(stderr, "forward_time: --profile wants a build with CUDA\n");
+#endif
+}
+
+struct Options {
+  std::string format = "bf16", shape;
+  int layers = 0, streams = 64, context = 4160, profile_rows = 0;
+};
+
+int run(const Options& asked) {
+  const auto& [format_name, shape, layers, streams, context, profile_rows] = asked;
   const Isa isa = has_isa(Isa::Sm90) ? Isa::Sm90 : best_isa();
   const auto format = synthetic_format(format_name);
   if (!format) {
@@ -121,6 +165,10 @@ int run(const std::string& format_name, const std::string& shape, int layers, in
   if (!model) {
     fmt::print(stderr, "forward_time: {}\n", model.error().message);
     return 1;
+  }
+  if (profile_rows > 0) {
+    profile_forward(**model, std::min(profile_rows, streams));
+    return 0;
   }
   const ModelFacts& facts = (*model)->facts();
   std::vector<std::int32_t> text;
@@ -159,17 +207,23 @@ int run(const std::string& format_name, const std::string& shape, int layers, in
 
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
-  std::string format = "bf16";
-  if (words.size() >= 2 && words[0] == "--format") {
-    format = words[1];
+  rondo::Options options;
+  while (words.size() >= 2 && words[0].starts_with("--")) {
+    if (words[0] == "--format") options.format = words[1];
+    if (words[0] == "--profile") options.profile_rows = std::atoi(words[1].c_str());
     words.erase(words.begin(), words.begin() + 2);
   }
   if (words.empty()) {
-    fmt::print(stderr, "forward_time [--format bf16|nvfp4|fp8|affine4] SHAPE [LAYERS [STREAMS [CONTEXT]]]\n");
+    fmt::print(stderr,
+               "forward_time [--format bf16|nvfp4|fp8|affine4] [--profile ROWS] SHAPE [LAYERS [STREAMS [CONTEXT]]]\n");
     return 2;
   }
+  options.shape = words[0];
   const auto number = [&](std::size_t at, int otherwise) {
     return words.size() > at ? std::atoi(words[at].c_str()) : otherwise;
   };
-  return rondo::run(format, words[0], number(1, 0), number(2, 64), number(3, 4160));
+  options.layers = number(1, options.layers);
+  options.streams = number(2, options.streams);
+  options.context = number(3, options.context);
+  return rondo::run(options);
 }

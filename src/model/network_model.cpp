@@ -210,7 +210,7 @@ namespace {
 
 // The kernels for quantised weights are written and compiled; they have not run on a card yet. tools/gpu_check.sh's row
 // weight_formats opens this.
-constexpr bool kGpuReadsCodes = false;
+constexpr bool kGpuReadsCodes = true;
 
 // Experts of a layer lie evenly spaced, and one launch multiplies by all of them: one format.
 Result<void> check_experts(const WeightSource& source, const std::string& prefix) {
