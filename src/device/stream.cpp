@@ -6,6 +6,7 @@
 #include <cpuid.h>
 #endif
 #ifdef RONDO_CUDA
+#include "device/cuda/graphs.h"
 #include "device/cuda/queue.h"
 #endif
 
@@ -80,6 +81,15 @@ void Stream::copy(void* to, const void* from, std::size_t bytes) {
   if (on_cuda()) return queue_->copy(to, from, bytes);
   std::memcpy(to, from, bytes);
 }
+void Stream::begin_run() {
+  if (on_cuda()) queue_->graphs().begin();
+}
+void Stream::end_run() {
+  if (on_cuda()) queue_->graphs().end();
+}
+void Stream::seal() {
+  if (on_cuda()) queue_->graphs().seal();
+}
 void Stream::wait() {
   if (on_cuda()) queue_->wait();
 }
@@ -119,6 +129,9 @@ void Stream::upload(void* to, const void* from_host, std::size_t bytes) {
   if (to != from_host && bytes > 0) std::memcpy(to, from_host, bytes);
 }
 void Stream::download(void* to_host, const void* from, std::size_t bytes) { upload(to_host, from, bytes); }
+void Stream::begin_run() {}
+void Stream::end_run() {}
+void Stream::seal() {}
 void Stream::wait() {}
 void Stream::mark() {}
 void Stream::wait_for_mark() {}

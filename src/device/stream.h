@@ -44,11 +44,22 @@ class Stream {
   void upload(void* to, const void* from_host, std::size_t bytes);
   void download(void* to_host, const void* from, std::size_t bytes);
   void copy(void* to, const void* from, std::size_t bytes);  // both the device's
-  void wait();                                               // until everything so far is done
-  void mark();                                               // remembers this point
+  // What `work` queues goes to a GPU as one piece (device/cuda/graphs.h); it queues ops alone, no copies.
+  template <class Work>
+  void as_one(Work work) {
+    begin_run();
+    work();
+    end_run();
+  }
+  void seal();           // what as_one() needs on a GPU is made up to here, and never later
+  void wait();           // until everything so far is done
+  void mark();           // remembers this point
   void wait_for_mark();  // until the device has passed it: what was uploaded before may be written anew
 
  private:
+  void begin_run();
+  void end_run();
+
   ThreadPool* pool_;
   Isa isa_;
   CudaQueue* queue_ = nullptr;

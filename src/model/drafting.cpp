@@ -70,12 +70,16 @@ void NetworkModel::add_head_span(int slot_index, int start_pos, int count, std::
                     .blocks = blocks.data()});
 }
 
-void NetworkModel::run_head_batch() {
+void NetworkModel::head_forward(const Batch& batch) {
   const Workspace& w = reservation_->workspace();
-  run_copies();
-  const Batch batch = reservation_->stage(stream_, rows_, spans_);
   reservation_->network().head_forward(stream_, batch, w.head_in.slice(0, rows_), reservation_->scratch(),
                                        w.head_out.slice(0, rows_));
+}
+
+void NetworkModel::run_head_batch() {
+  run_copies();
+  const Batch batch = reservation_->stage(stream_, rows_, spans_);
+  stream_.as_one([&] { head_forward(batch); });
 }
 
 // Rows that a restored state left waiting go first, in a pass of their own, but for the last.
@@ -200,9 +204,15 @@ void NetworkModel::finish_level(std::span<const int> streams) {
   const Workspace& w = reservation_->workspace();
   const auto wanted = stage_logit_rows(head_rows_);
   if (stream_.on_cuda()) stage_drafts(streams);
-  run_head_batch();
+  run_copies();
+  const Batch batch = reservation_->stage(stream_, rows_, spans_);
+  const Network& network = reservation_->network();
   const Tensor logits = w.draft_logits.slice(0, static_cast<std::int64_t>(streams.size()));
-  reservation_->network().head_logits(stream_, w.head_out, wanted, reservation_->scratch(), logits);
+  stream_.as_one([&] {
+    head_forward(batch);
+    network.head_logits(stream_, w.head_out, wanted, reservation_->scratch(), logits);
+    queue_draws(logits, network.draft_id_table());
+  });
   draw_drafts(streams, logits);
   for (std::size_t i = 0; i < streams.size(); ++i) {
     const auto stream = static_cast<std::size_t>(streams[i]);

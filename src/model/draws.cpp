@@ -26,7 +26,7 @@ DrawKey key_of(const DrawRow& row) {
   return {.temperature = row.settings->temperature,
           .position = row.position,
           .seed = row.settings->seed,
-          .likely = likely <= kMostLikely ? likely : 0};
+          .likely = likely > 0 && likely <= kMostLikely ? likely : 0};
 }
 
 DrawKey* keys_in(const Staged& staged) { return static_cast<DrawKey*>(const_cast<void*>(staged.draws.data)); }
@@ -83,9 +83,15 @@ void NetworkModel::stage_drafts(std::span<const int> streams) {
   for (const int stream : streams) *keys++ = key_of(draft_row(static_cast<std::size_t>(stream)));
 }
 
-std::span<const DrawnRow> NetworkModel::run_draws(Tensor logits, const std::int32_t* ids) {
+// On a CPU nothing: its rows are drawn one by one.
+void NetworkModel::queue_draws(Tensor logits, const std::int32_t* ids) {
   const Workspace& w = reservation_->workspace();
-  draw_rows(stream_, logits, keys_in(w.device), ids, w.draw_room, w.drawn);
+  if (stream_.on_cuda()) draw_rows(stream_, logits, keys_in(w.device), ids, w.draw_room, w.drawn);
+}
+
+// What queue_draws() drew, and the likeliest tokens of rows that want them.
+std::span<const DrawnRow> NetworkModel::fetch_draws(Tensor logits) {
+  const Workspace& w = reservation_->workspace();
   const auto count = static_cast<std::size_t>(logits.rows());
   stream_.download(const_cast<void*>(w.drawn_here.data), w.drawn.data, count * sizeof(DrawnRow));
   const DrawKey* keys = keys_in(w.host);
@@ -115,7 +121,7 @@ std::span<const float> NetworkModel::download_logits(Tensor row) {
 
 void NetworkModel::draw_on_gpu(std::span<const Window> windows) {
   const Tensor logits = reservation_->workspace().logits.slice(0, static_cast<std::int64_t>(tokens_.size()));
-  const std::span<const DrawnRow> drawn = run_draws(logits, nullptr);
+  const std::span<const DrawnRow> drawn = fetch_draws(logits);
   std::size_t row = 0;
   for (const Window& window : windows) {
     const std::size_t drafts = window.ids.size() - static_cast<std::size_t>(window.certain);
@@ -148,7 +154,7 @@ DrawRow NetworkModel::draft_row(std::size_t stream) {
 void NetworkModel::draw_drafts(std::span<const int> streams, Tensor logits) {
   const Network& network = reservation_->network();
   if (stream_.on_cuda()) {
-    const std::span<const DrawnRow> drawn = run_draws(logits, network.draft_id_table());
+    const std::span<const DrawnRow> drawn = fetch_draws(logits);
     for (std::size_t i = 0; i < streams.size(); ++i) {
       const auto stream = static_cast<std::size_t>(streams[i]);
       const DrawRow how = draft_row(stream);

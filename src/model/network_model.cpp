@@ -57,6 +57,7 @@ NetworkModel::NetworkModel(std::unique_ptr<Reservation> reservation, const Weigh
   drafted_.resize(most_streams * static_cast<std::size_t>(options.max_drafts));
   num_drafted_.resize(most_streams);
   for (auto* each : {&absorb_rows_, &group_ends_, &head_rows_, &all_streams_}) each->reserve(most_streams);
+  make_graphs();
 }
 
 float* NetworkModel::hidden_row(int row) const {
@@ -129,8 +130,7 @@ void NetworkModel::remember(Slot& to, std::span<const std::int32_t> ids) const {
   }
 }
 
-void NetworkModel::run_batch() {
-  const Batch batch = reservation_->stage(stream_, rows_, spans_);
+void NetworkModel::forward(const Batch& batch) {
   reservation_->network().forward(stream_, batch, reservation_->scratch(),
                                   reservation_->workspace().hidden.slice(0, rows_));
 }
@@ -141,7 +141,8 @@ void NetworkModel::prefill(std::span<const Slice> slices) {
     slot(slice.slot).open_first_row = rows_;
     add_rows(slice.slot, slice.start_pos, slice.ids, static_cast<int>(slice.ids.size()), slice.blocks);
   }
-  run_batch();
+  const Batch batch = reservation_->stage(stream_, rows_, spans_);
+  stream_.as_one([&] { forward(batch); });
   if (facts_.has_head) absorb_prompt(slices);
   for (const Slice& slice : slices) {
     slot(slice.slot).next_pos += static_cast<int>(slice.ids.size());
@@ -163,10 +164,14 @@ Verified NetworkModel::verify(std::span<const Window> windows) {
   }
   const auto wanted = stage_logit_rows(logit_rows_);
   if (stream_.on_cuda()) stage_draws(windows);
-  run_batch();
+  const Batch batch = reservation_->stage(stream_, rows_, spans_);
   const Workspace& w = reservation_->workspace();
-  reservation_->network().logits(stream_, w.hidden, wanted, reservation_->scratch(),
-                                 w.logits.slice(0, static_cast<std::int64_t>(logit_rows_.size())));
+  const Tensor logits = w.logits.slice(0, static_cast<std::int64_t>(logit_rows_.size()));
+  stream_.as_one([&] {
+    forward(batch);
+    reservation_->network().logits(stream_, w.hidden, wanted, reservation_->scratch(), logits);
+    queue_draws(logits, nullptr);
+  });
   draw_tokens(windows);
   for (const Window& window : windows) {
     Slot& to = slot(window.slot);
@@ -231,6 +236,12 @@ Result<void> check_experts(const WeightSource& source, const std::string& prefix
 }
 
 Result<void> check_gpu_formats(const WeightSource& source) {
+  if (source.config().head_dim % 8 != 0) {
+    return failure(ErrorCode::Unsupported,
+                   fmt::format("attention heads of {} dimensions: the GPU's code reads them eight at a time; "
+                               "--device cpu reads any",
+                               source.config().head_dim));
+  }
   for (const Weight& weight : mapped_weights(source, Tables::Without)) {
     if (weight.view.format == WeightFormat::Bf16 || (kGpuReadsCodes && has_gpu_kernel(weight.view))) continue;
     return failure(

@@ -72,7 +72,7 @@ class NetworkModel final : public Model {
                 std::span<const std::int32_t> blocks);
   void hash_history(const Slot& of, std::span<const std::int32_t> ids);
   void remember(Slot& to, std::span<const std::int32_t> ids) const;
-  void run_batch();
+  void forward(const Batch& batch);
   std::span<const std::int32_t> stage_logit_rows(std::span<const std::int32_t> rows);
   void draw_tokens(std::span<const Window> windows);
   void draw_on_gpu(std::span<const Window> windows);
@@ -80,7 +80,8 @@ class NetworkModel final : public Model {
   void stage_drafts(std::span<const int> streams);
   DrawRow draft_row(std::size_t stream);
   void draw_drafts(std::span<const int> streams, Tensor logits);
-  std::span<const DrawnRow> run_draws(Tensor logits, const std::int32_t* ids);
+  void queue_draws(Tensor logits, const std::int32_t* ids);
+  std::span<const DrawnRow> fetch_draws(Tensor logits);
   std::span<const float> download_logits(Tensor row);
   std::span<Candidate> likeliest_of(std::size_t row);
   DrawRoom draw_room(int part) const;
@@ -102,13 +103,15 @@ class NetworkModel final : public Model {
   void absorb_prompt(std::span<const Slice> slices);
   void add_head_row(const float* hidden, std::int32_t id);
   void add_head_span(int slot_index, int start_pos, int count, std::span<const std::int32_t> blocks);
+  void head_forward(const Batch& batch);
   void run_head_batch();
   void absorb_ahead(const DraftStream& stream);
   void absorb_group(std::span<const DraftStream> streams, std::size_t begin, std::size_t end);
   void finish_level(std::span<const int> streams);
 
   // timing.cpp
-  double time_verify(int rows, int context, std::span<const std::int32_t> text);
+  void make_graphs();
+  double time_verify(int rows, int streams, int context, std::span<const std::int32_t> text);
   double time_absorb(int rows, std::span<const std::int32_t> text);
   double time_level(int streams);
   void stand_at(int position);

@@ -98,8 +98,7 @@ void NetworkModel::fill_caches() {
   for (const Tensor& each : reservation_->past().blocks) fill_random(stream_, each, seed++);
 }
 
-double NetworkModel::time_verify(int rows, int context, std::span<const std::int32_t> text) {
-  const int streams = std::min(rows, facts_.max_streams);
+double NetworkModel::time_verify(int rows, int streams, int context, std::span<const std::int32_t> text) {
   const int longest = (rows + streams - 1) / streams;
   stand_at(std::max(0, std::min(context, facts_.context_tokens) - longest));
   static const DrawSettings kGreedy{.temperature = 0, .bias = {}};
@@ -147,6 +146,36 @@ double NetworkModel::time_level(int streams) {
   return ms_since(begin);
 }
 
+// On a GPU, once: forwards and head passes of every sort of rows, so that rounds find a graph of their kernels. Which
+// kernels those are goes by the number of rows, by whether a stream has several of them, and by the context.
+void NetworkModel::make_graphs() {
+  for (int b = 0; b < facts_.num_blocks; ++b) timing_blocks_.push_back(b);
+  if (!stream_.on_cuda()) return;
+  const std::vector<std::int32_t> text(static_cast<std::size_t>(facts_.max_rows + facts_.max_streams), 0);
+  const int most_each = 1 + facts_.max_drafts;
+  const int most_rows = std::min(facts_.max_rows, facts_.max_streams * most_each);
+  for (int rows = 1; rows / 2 < most_rows; rows *= 2) {
+    const int some = std::min(rows, most_rows);
+    for (const int each : {1, 2, most_each}) {
+      const int streams = std::min((some + each - 1) / each, facts_.max_streams);
+      if (streams * most_each < some) continue;
+      for (const int context : {std::min(kShortContext, facts_.context_tokens), facts_.context_tokens}) {
+        if (context > most_each) time_verify(some, streams, context, text);
+      }
+    }
+  }
+  if (facts_.has_head && facts_.context_tokens > 2 * most_each) {
+    for (int streams = 1; streams / 2 < facts_.max_streams; streams *= 2) {
+      time_absorb(std::min(streams, facts_.max_streams), text);
+      if (facts_.max_drafts > 1) time_level(std::min(streams, facts_.max_streams));
+    }
+    for (int rows = 1; rows / 2 < most_rows; rows *= 2) time_absorb(std::min(rows, most_rows), text);
+  }
+  stand_at(0);
+  stream_.wait();
+  stream_.seal();
+}
+
 CostTables NetworkModel::time_costs(std::span<const std::int32_t> text, double budget_ms) {
   CostTables tables;
   const int most_rows = std::min(facts_.max_rows, facts_.max_streams * (1 + facts_.max_drafts));
@@ -159,7 +188,6 @@ CostTables NetworkModel::time_costs(std::span<const std::int32_t> text, double b
     return tables;
   }
   fill_caches();
-  for (int b = 0; b < facts_.num_blocks; ++b) timing_blocks_.push_back(b);
   bool hurried = false;
   tables.context_tokens[0] = std::min(kShortContext, facts_.context_tokens);
   tables.context_tokens[1] = std::min(kLongContext, facts_.context_tokens);
@@ -172,8 +200,9 @@ CostTables NetworkModel::time_costs(std::span<const std::int32_t> text, double b
   };
   for (int i = 0; i < 2; ++i) {
     const int context = tables.context_tokens[i];
-    tables.verify_ms[i] = curve_of([&](int rows) { return time_verify(rows, context, text); }, most_rows,
-                                   i == 0 ? kVerifyShare : kOtherShare);
+    tables.verify_ms[i] =
+        curve_of([&](int rows) { return time_verify(rows, std::min(rows, facts_.max_streams), context, text); },
+                 most_rows, i == 0 ? kVerifyShare : kOtherShare);
   }
   if (facts_.has_head) {
     const int most_each = std::min(facts_.head_buffer_rows, facts_.context_tokens - 1);

@@ -127,6 +127,20 @@ TEST_P(DeltaNetRowsOn, KeepsTheBitsOfASequence) {
   }
 }
 
+// What a slot has logged and kept goes into its state, a span of no rows beside one of some; then the sequence goes on.
+TEST_P(DeltaNetRowsOn, ASpanOfNoRowsOnlyFolds) {
+  Machine machine(GetParam(), 2);
+  for (const NetCase& c : kCases) {
+    const Schedule begin = {{{0, 2, 0, 20, 0, 0}}, {{0, 2, 20, 1, 5, 4}}}, end = {{{0, 2, 25, 9, 0, 0}}};
+    const Schedule folds = {{{0, 2, 25, 0, 0, 0}, {1, 0, 0, 7, 0, 0}}}, other = {{{1, 0, 0, 7, 0, 0}}};
+    for (const Way way : {Way::Whole, Way::ThreeOps}) {
+      Net folding(c, way), whole(c, way);
+      const Played want = play(whole, machine, after(after(begin, other), end));
+      EXPECT_TRUE(same_history(play(folding, machine, after(after(begin, folds), end)), want)) << name_of(c);
+    }
+  }
+}
+
 RONDO_WITH_FAULTS(DeltaNetFault, Fault::FoldsOneShort, Fault::FoldsOneLong, Fault::ForgetsTheFold,
                   Fault::NeighboursSlot, Fault::StartsLate, Fault::DropsAState);
 // Planted controls: what the harness does wrong is seen, and so is another gate.

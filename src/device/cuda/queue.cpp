@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "device/cuda/check.h"
+#include "device/cuda/graphs.h"
 #include "device/device_error.h"
 
 namespace rondo {
@@ -39,10 +40,14 @@ Result<std::unique_ptr<CudaQueue>> CudaQueue::open() {
   TRY(made->room_, reserve_on_gpu(kRoomBytes, "what kernels hand to each other"));
   RONDO_CUDA_CALL(cudaStreamCreateWithFlags(&made->stream_, cudaStreamNonBlocking));
   RONDO_CUDA_CALL(cudaEventCreateWithFlags(&made->mark_, cudaEventDisableTiming));
+  made->graphs_ = std::make_unique<Graphs>(made->stream_);
   return made;
 }
 
+CudaQueue::CudaQueue() = default;
+
 CudaQueue::~CudaQueue() {
+  graphs_.reset();
   if (mark_ != nullptr) cudaEventDestroy(mark_);
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
 }
@@ -82,7 +87,10 @@ Result<Buffer> reserve_on_gpu(std::size_t size_bytes, const std::string& what) {
   if (size_bytes == 0) return Buffer();
   void* data = nullptr;
   const cudaError_t status = cudaMalloc(&data, size_bytes);
-  if (status == cudaSuccess) RONDO_CUDA_CALL(cudaMemset(data, 0, size_bytes));
+  if (status == cudaSuccess) {
+    RONDO_CUDA_CALL(cudaMemset(data, 0, size_bytes));
+    RONDO_CUDA_CALL(cudaStreamSynchronize(nullptr));  // a queue's own stream does not wait for this one
+  }
   return reserve(status, data, size_bytes, what, "on the GPU",
                  [](std::byte* at, std::size_t) { static_cast<void>(cudaFree(at)); });
 }

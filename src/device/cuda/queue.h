@@ -18,6 +18,8 @@ struct CUevent_st;
 
 namespace rondo {
 
+class Graphs;
+
 struct GpuFacts {
   std::string name;
   int num_sms = 0;
@@ -34,6 +36,7 @@ class CudaQueue {
 
   const GpuFacts& facts() const { return facts_; }
   CUstream_st* handle() const { return stream_; }
+  Graphs& graphs() const { return *graphs_; }  // every kernel is launched through them
 
   void upload(void* to, const void* from_host, std::size_t bytes);
   void download(void* to_host, const void* from, std::size_t bytes);
@@ -46,11 +49,12 @@ class CudaQueue {
   void wait_for_mark();  // until the queue has passed it; at once when nothing was marked
 
  private:
-  CudaQueue() = default;
+  CudaQueue();
   GpuFacts facts_;
   Buffer room_;
   CUstream_st* stream_ = nullptr;
   CUevent_st* mark_ = nullptr;
+  std::unique_ptr<Graphs> graphs_;
 };
 
 // Memory of the GPU, zeroed; and memory of the host that the GPU reads and writes at its own address. Io, naming

@@ -148,10 +148,11 @@ __device__ void weigh_column(int column, int own, float scale, ChunkRoom<Rows>& 
   room.weight[column][lane] = static_cast<std::uint16_t>(pair);
   room.weight[column][lane + kWarp] = static_cast<std::uint16_t>(pair >> 16);
   const float sum = warp_sum(__uint_as_float(pair << 16) + __uint_as_float(pair & 0xFFFF0000u));
+  __syncwarp();  // all have read what lane 0 writes
   if (lane == 0) {
     const float correction = own > 0 ? __expf((before - most) * scale) : 1.0F;  // 0 for the first chunk
     room.correction[column] = correction;
-    room.sum[column] = room.sum[column] * correction + sum;
+    room.sum[column] = fmaf(room.sum[column], correction, sum);
     room.most[column] = most;
   }
 }

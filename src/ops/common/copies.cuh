@@ -8,7 +8,8 @@ namespace rondo::cuda {
 // Sixteen bytes that nobody reads twice.
 __device__ inline uint4 read_weight(const std::uint16_t* at) {
   uint4 w;
-  asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+  // Not .nc: the assembler moves such a load behind griddepcontrol.wait.
+  asm volatile("ld.global.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w)
                : "l"(at));
   return w;

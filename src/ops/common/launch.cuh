@@ -2,7 +2,11 @@
 // what came before (programmatic dependent launch).
 #pragma once
 
+#include <array>
+#include <tuple>
+
 #include "device/cuda/check.h"
+#include "device/cuda/graphs.h"
 #include "device/cuda/queue.h"
 #include "device/stream.h"
 
@@ -27,20 +31,19 @@ struct LaunchShape {
 
 template <class... Parameters, class... Arguments>
 void launch(Stream& s, const char* name, LaunchShape shape, void (*kernel)(Parameters...), Arguments&&... arguments) {
-  cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim.x = static_cast<unsigned>(shape.cluster);
-  attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = shape.grid;
-  config.blockDim = dim3(static_cast<unsigned>(shape.threads));
-  config.dynamicSmemBytes = static_cast<std::size_t>(shape.shared_bytes);
-  config.stream = s.cuda().handle();
-  config.attrs = attributes;
-  config.numAttrs = 2;
-  check_cuda(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), name);
+  const std::tuple<Parameters...> values{Parameters(arguments)...};
+  const auto all = std::apply(
+      [](const auto&... each) {
+        return std::array<KernelArgument, sizeof...(Parameters)>{KernelArgument{&each, sizeof(each)}...};
+      },
+      values);
+  s.cuda().graphs().launch({.name = name,
+                            .kernel = reinterpret_cast<const void*>(kernel),
+                            .grid = shape.grid,
+                            .threads = shape.threads,
+                            .shared_bytes = shape.shared_bytes,
+                            .cluster = shape.cluster},
+                           all);
 }
 
 }  // namespace rondo::cuda

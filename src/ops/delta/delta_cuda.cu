@@ -134,7 +134,7 @@ __device__ RowInputs read_row(const DeltaArgs& a, std::int64_t row, int head, co
 // q and k of a row to room.keys, normalised: the first half of the threads has q.
 __device__ void normalise_keys(float key, float q_scale, RowRoom& room) {
   const int half = threadIdx.x / kMaxKeyDim;
-  const float mine = warp_sum(key * key);
+  const float mine = warp_sum(__fmul_rn(key, key));
   if (threadIdx.x % kWarp == 0) room.squares[threadIdx.x / kWarp] = mine;
   __syncthreads();
   float squares = 0;
@@ -208,7 +208,7 @@ __device__ float step(const DeltaArgs& a, const Place& at, std::int64_t row, flo
   const auto total = [&](const float(&of)[kSums][kColumns]) {
     return ((of[0][at.lane] + of[1][at.lane]) + of[2][at.lane]) + of[3][at.lane];
   };
-  const float delta = at.live ? beta * (value - total(room.read)) : 0.0F;
+  const float delta = at.live ? beta * __fsub_rn(value, total(room.read)) : 0.0F;
   float answer = 0;
 #pragma unroll
   for (int r = 0; r < kRowsEach; ++r) {

@@ -195,7 +195,7 @@ void linear_wide(Stream& s, std::span<const LinearPart> parts, InputStep step) {
   const LinearPart& first = parts[0];
   const auto k = static_cast<int>(first.weight.shape[1]);
   const std::span<std::byte> room = s.cuda().room();
-  const int most = static_cast<int>(std::min<std::size_t>(room.size() / (static_cast<std::size_t>(k) * 2), 1 << 16));
+  const int most = static_cast<int>(std::min<std::size_t>(room.size() / (static_cast<std::size_t>(k) * 2), 1 << 15));
   CHECK(most >= kMostTileRows);
   auto* rounded = reinterpret_cast<std::uint16_t*>(room.data());
   int rows = 0;

@@ -81,7 +81,8 @@ struct Grouped {
   std::int32_t* num_active;
 };
 
-constexpr int kGroupThreads = kMaxExperts, kMaxPairs = 24 * 1024;
+constexpr int kGroupThreads = kMaxExperts, kMaxPairs = 21 * 1024;
+static_assert(2 * kMaxPairs + 4 * kMaxExperts + 4 * (kGroupThreads / kWarp) <= 48 << 10);  // shared memory
 // Rows and experts that the block which groups also chooses for; more are chosen for by many, in a launch before.
 constexpr int kRoutedByOne = 64, kRoutedExperts = 16 * kWarp;
 
