@@ -1,10 +1,11 @@
 // Forward times of a published shape with made-up weights, by rows and at two context lengths, against the floor: the
 // larger of the weight bytes that so many rows touch over the memory's rate and their operations over the matrix rate.
 //
-//   forward_time [--format bf16|nvfp4|fp8|affine4] [--profile ROWS] SHAPE [LAYERS [STREAMS [CONTEXT]]]
+//   forward_time [--format bf16|nvfp4|fp8|affine4] [--max-rows 256] [--profile ROWS] SHAPE [LAYERS [STREAMS [CONTEXT]]]
 //                                                       (LAYERS 0 = all; a GPU where there is one)
 //
-// --profile: no times, but one forward of so many streams' rows for a profiler that waits for the program's word:
+// --profile: no times, but one forward of so many streams' rows (or, if there are fewer streams, of a prompt's) for a
+// profiler that waits for the program's word:
 //   ncu --profile-from-start off --clock-control none --metrics gpu__time_duration.sum,dram__bytes.sum ...
 #include <fmt/format.h>
 #ifdef RONDO_CUDA
@@ -105,10 +106,51 @@ double prompt_ms(Model& model, int tokens) {
   return ms;
 }
 
+// Milliseconds that the host takes to queue a forward of one row: a prompt's rows are not waited for. Median of many.
+double queue_ms(Model& model) {
+  const ModelFacts& facts = model.facts();
+  const std::vector<std::int32_t> ids{7, 7};
+  const std::vector<std::int32_t> blocks{0}, other_blocks{1};
+  const DrawSettings greedy{.temperature = 0, .bias = {}};
+  std::vector<double> ms;
+  for (int at = 0; at + 1 < facts.block_tokens; ++at) {
+    const Slice slice{
+        .slot = 0, .start_pos = at, .ids = std::span(ids).first(1), .blocks = blocks, .feeds_head = false};
+    const auto begin = std::chrono::steady_clock::now();
+    model.prefill({&slice, 1});
+    ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    const Window window{.slot = 1,
+                        .start_pos = at,
+                        .ids = std::span(ids).first(1),
+                        .certain = 1,
+                        .blocks = other_blocks,
+                        .draw = &greedy,
+                        .generated = {},
+                        .masks = {},
+                        .num_top_logprobs = -1};
+    const Kept kept{.slot = 1, .rows = 1, .next_token = model.verify({&window, 1}).tokens[0], .feeds_head = false};
+    model.commit({&kept, 1});
+  }
+  model.release(0);
+  model.release(1);
+  std::sort(ms.begin(), ms.end());
+  return ms[ms.size() / 2];
+}
+
 void profile_forward([[maybe_unused]] Model& model, [[maybe_unused]] int rows) {
 #ifdef RONDO_CUDA
   constexpr int kBefore = 256;
   const ModelFacts& facts = model.facts();
+  if (rows > facts.max_streams) {
+    std::vector<std::int32_t> prompt_blocks(static_cast<std::size_t>(rows / facts.block_tokens + 1));
+    std::iota(prompt_blocks.begin(), prompt_blocks.end(), 0);
+    const std::vector<std::int32_t> prompt(static_cast<std::size_t>(std::min(rows, facts.max_rows)), 7);
+    const Slice slice{.slot = 0, .start_pos = 0, .ids = prompt, .blocks = prompt_blocks, .feeds_head = false};
+    cudaProfilerStart();
+    model.prefill({&slice, 1});
+    cudaProfilerStop();
+    return;
+  }
   const int each = (kBefore + 1 + facts.block_tokens - 1) / facts.block_tokens;
   std::vector<std::int32_t> blocks(static_cast<std::size_t>(each * rows));
   std::iota(blocks.begin(), blocks.end(), 0);
@@ -139,11 +181,11 @@ void profile_forward([[maybe_unused]] Model& model, [[maybe_unused]] int rows) {
 
 struct Options {
   std::string format = "bf16", shape;
-  int layers = 0, streams = 64, context = 4160, profile_rows = 0;
+  int layers = 0, streams = 64, context = 4160, profile_rows = 0, max_rows = 256;
 };
 
 int run(const Options& asked) {
-  const auto& [format_name, shape, layers, streams, context, profile_rows] = asked;
+  const auto& [format_name, shape, layers, streams, context, profile_rows, max_rows] = asked;
   const Isa isa = has_isa(Isa::Sm90) ? Isa::Sm90 : best_isa();
   const auto format = synthetic_format(format_name);
   if (!format) {
@@ -159,7 +201,7 @@ int run(const Options& asked) {
   ModelOptions options;
   options.context_tokens = context;
   options.max_streams = streams;
-  options.max_rows = std::max(256, streams);
+  options.max_rows = std::max(max_rows, streams);
   options.isa = isa;
   const auto model = make_model(**source, pool, options);
   if (!model) {
@@ -167,7 +209,7 @@ int run(const Options& asked) {
     return 1;
   }
   if (profile_rows > 0) {
-    profile_forward(**model, std::min(profile_rows, streams));
+    profile_forward(**model, profile_rows);
     return 0;
   }
   const ModelFacts& facts = (*model)->facts();
@@ -198,6 +240,7 @@ int run(const Options& asked) {
   fmt::print(
       "  a prompt of {} tokens, {} at a time: {:.1f} ms, {:.0f} tokens/s; its products' operations: {:.0f} TFLOP/s\n",
       tokens, facts.max_rows, best_ms, 1e3 * tokens / best_ms, 2 * work.row_weights * tokens / best_ms / 1e9);
+  if (facts.max_streams > 1) fmt::print("  the host queues a forward of one row in {:.3f} ms\n", queue_ms(**model));
   if (!costs.why.empty()) fmt::print("  {}\n", costs.why);
   return 0;
 }
@@ -211,11 +254,13 @@ int main(int argc, char** argv) {
   while (words.size() >= 2 && words[0].starts_with("--")) {
     if (words[0] == "--format") options.format = words[1];
     if (words[0] == "--profile") options.profile_rows = std::atoi(words[1].c_str());
+    if (words[0] == "--max-rows") options.max_rows = std::atoi(words[1].c_str());
     words.erase(words.begin(), words.begin() + 2);
   }
   if (words.empty()) {
     fmt::print(stderr,
-               "forward_time [--format bf16|nvfp4|fp8|affine4] [--profile ROWS] SHAPE [LAYERS [STREAMS [CONTEXT]]]\n");
+               "forward_time [--format bf16|nvfp4|fp8|affine4] [--max-rows 256] [--profile ROWS] SHAPE [LAYERS "
+               "[STREAMS [CONTEXT]]]\n");
     return 2;
   }
   options.shape = words[0];
