@@ -73,12 +73,22 @@ Result<std::unique_ptr<Model>> make_model(const WeightSource& source, ThreadPool
   return std::make_unique<NetworkModel>(std::move(reservation), source, pool, options);
 }
 
+// Of no text: so that rows choose different experts.
+std::vector<std::int32_t> made_up_ids(const ModelFacts& facts, int count) {
+  std::vector<std::int32_t> ids;
+  for (int i = 0; i < count; ++i) {
+    ids.push_back(static_cast<std::int32_t>(random_bits(3, static_cast<std::uint64_t>(i)) %
+                                            static_cast<std::uint64_t>(facts.vocab_size)));
+  }
+  return ids;
+}
+
 // Milliseconds of a prompt of so many tokens in one stream, cut to the widest forwards, and a token after it.
 double prompt_ms(Model& model, int tokens) {
   const ModelFacts& facts = model.facts();
   std::vector<std::int32_t> blocks(static_cast<std::size_t>(tokens / facts.block_tokens + 1));
   std::iota(blocks.begin(), blocks.end(), 0);
-  const std::vector<std::int32_t> ids(static_cast<std::size_t>(tokens), 7);
+  const std::vector<std::int32_t> ids = made_up_ids(facts, tokens);
   const DrawSettings greedy{.temperature = 0, .bias = {}};
   const auto begin = std::chrono::steady_clock::now();
   for (int at = 0; at < tokens; at += facts.max_rows) {
@@ -144,7 +154,7 @@ void profile_forward([[maybe_unused]] Model& model, [[maybe_unused]] int rows) {
   if (rows > facts.max_streams) {
     std::vector<std::int32_t> prompt_blocks(static_cast<std::size_t>(rows / facts.block_tokens + 1));
     std::iota(prompt_blocks.begin(), prompt_blocks.end(), 0);
-    const std::vector<std::int32_t> prompt(static_cast<std::size_t>(std::min(rows, facts.max_rows)), 7);
+    const std::vector<std::int32_t> prompt = made_up_ids(facts, std::min(rows, facts.max_rows));
     const Slice slice{.slot = 0, .start_pos = 0, .ids = prompt, .blocks = prompt_blocks, .feeds_head = false};
     cudaProfilerStart();
     model.prefill({&slice, 1});
@@ -154,16 +164,17 @@ void profile_forward([[maybe_unused]] Model& model, [[maybe_unused]] int rows) {
   const int each = (kBefore + 1 + facts.block_tokens - 1) / facts.block_tokens;
   std::vector<std::int32_t> blocks(static_cast<std::size_t>(each * rows));
   std::iota(blocks.begin(), blocks.end(), 0);
-  const std::vector<std::int32_t> ids(kBefore, 7);
+  const std::vector<std::int32_t> ids = made_up_ids(facts, kBefore + rows);
   const DrawSettings greedy{.temperature = 0, .bias = {}};
   std::vector<Window> windows;
   for (int i = 0; i < rows; ++i) {
     const auto own = std::span(blocks).subspan(static_cast<std::size_t>(i * each), static_cast<std::size_t>(each));
-    const Slice slice{.slot = i, .start_pos = 0, .ids = ids, .blocks = own, .feeds_head = false};
+    const Slice slice{
+        .slot = i, .start_pos = 0, .ids = std::span(ids).first(kBefore), .blocks = own, .feeds_head = false};
     model.prefill({&slice, 1});
     windows.push_back({.slot = i,
                        .start_pos = kBefore,
-                       .ids = std::span(ids).first(1),
+                       .ids = std::span(ids).subspan(static_cast<std::size_t>(kBefore + i), 1),
                        .certain = 1,
                        .blocks = own,
                        .draw = &greedy,
@@ -213,11 +224,7 @@ int run(const Options& asked) {
     return 0;
   }
   const ModelFacts& facts = (*model)->facts();
-  std::vector<std::int32_t> text;
-  for (int i = 0; i < 2 * facts.max_rows; ++i) {
-    text.push_back(static_cast<std::int32_t>(random_bits(3, static_cast<std::uint64_t>(i)) %
-                                             static_cast<std::uint64_t>(facts.vocab_size)));
-  }
+  const std::vector<std::int32_t> text = made_up_ids(facts, 2 * facts.max_rows);
   const CostTables costs = (*model)->time_costs(text, 60'000);
   const Work work = work_of(**source, facts, bf16_row_bytes(shape, layers, options) / 2);
   fmt::print("{}, {} of its layers, {}, {} streams, {}\n", shape, (*source)->config().num_layers(), facts.arithmetic,

@@ -81,8 +81,8 @@ void Stream::copy(void* to, const void* from, std::size_t bytes) {
   if (on_cuda()) return queue_->copy(to, from, bytes);
   std::memcpy(to, from, bytes);
 }
-void Stream::begin_run() {
-  if (on_cuda()) queue_->graphs().begin();
+void Stream::begin_run(std::uint64_t shape) {
+  if (on_cuda()) queue_->graphs().begin(shape);
 }
 void Stream::end_run() {
   if (on_cuda()) queue_->graphs().end();
@@ -129,7 +129,7 @@ void Stream::upload(void* to, const void* from_host, std::size_t bytes) {
   if (to != from_host && bytes > 0) std::memcpy(to, from_host, bytes);
 }
 void Stream::download(void* to_host, const void* from, std::size_t bytes) { upload(to_host, from, bytes); }
-void Stream::begin_run() {}
+void Stream::begin_run(std::uint64_t) {}
 void Stream::end_run() {}
 void Stream::seal() {}
 void Stream::wait() {}

@@ -5,6 +5,7 @@
 // memory plan exactly what a real one of that size needs.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -44,10 +45,11 @@ class Stream {
   void upload(void* to, const void* from_host, std::size_t bytes);
   void download(void* to_host, const void* from, std::size_t bytes);
   void copy(void* to, const void* from, std::size_t bytes);  // both the device's
-  // What `work` queues goes to a GPU as one piece (device/cuda/graphs.h); it queues ops alone, no copies.
+  // What `work` queues goes to a GPU as one piece (device/cuda/graphs.h); it queues ops alone, no copies. shape: work
+  // of one shape queues nearly the same; 0: of none.
   template <class Work>
-  void as_one(Work work) {
-    begin_run();
+  void as_one(std::uint64_t shape, Work work) {
+    begin_run(shape);
     work();
     end_run();
   }
@@ -57,7 +59,7 @@ class Stream {
   void wait_for_mark();  // until the device has passed it: what was uploaded before may be written anew
 
  private:
-  void begin_run();
+  void begin_run(std::uint64_t shape);
   void end_run();
 
   ThreadPool* pool_;

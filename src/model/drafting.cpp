@@ -79,7 +79,7 @@ void NetworkModel::head_forward(const Batch& batch) {
 void NetworkModel::run_head_batch() {
   run_copies();
   const Batch batch = reservation_->stage(stream_, rows_, spans_);
-  stream_.as_one([&] { head_forward(batch); });
+  stream_.as_one(0, [&] { head_forward(batch); });
 }
 
 // Rows that a restored state left waiting go first, in a pass of their own, but for the last.
@@ -208,7 +208,7 @@ void NetworkModel::finish_level(std::span<const int> streams) {
   const Batch batch = reservation_->stage(stream_, rows_, spans_);
   const Network& network = reservation_->network();
   const Tensor logits = w.draft_logits.slice(0, static_cast<std::int64_t>(streams.size()));
-  stream_.as_one([&] {
+  stream_.as_one(shape(Pass::Head), [&] {
     head_forward(batch);
     network.head_logits(stream_, w.head_out, wanted, reservation_->scratch(), logits);
     queue_draws(logits, network.draft_id_table());

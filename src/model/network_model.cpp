@@ -142,7 +142,7 @@ void NetworkModel::prefill(std::span<const Slice> slices) {
     add_rows(slice.slot, slice.start_pos, slice.ids, static_cast<int>(slice.ids.size()), slice.blocks);
   }
   const Batch batch = reservation_->stage(stream_, rows_, spans_);
-  stream_.as_one([&] { forward(batch); });
+  stream_.as_one(0, [&] { forward(batch); });
   if (facts_.has_head) absorb_prompt(slices);
   for (const Slice& slice : slices) {
     slot(slice.slot).next_pos += static_cast<int>(slice.ids.size());
@@ -167,7 +167,7 @@ Verified NetworkModel::verify(std::span<const Window> windows) {
   const Batch batch = reservation_->stage(stream_, rows_, spans_);
   const Workspace& w = reservation_->workspace();
   const Tensor logits = w.logits.slice(0, static_cast<std::int64_t>(logit_rows_.size()));
-  stream_.as_one([&] {
+  stream_.as_one(shape(Pass::Verify), [&] {
     forward(batch);
     reservation_->network().logits(stream_, w.hidden, wanted, reservation_->scratch(), logits);
     queue_draws(logits, nullptr);

@@ -110,9 +110,14 @@ class NetworkModel final : public Model {
   void finish_level(std::span<const int> streams);
 
   // timing.cpp
+  // Of the batch that is staged, for Stream::as_one: passes of as many rows in as many spans queue nearly the same.
+  enum class Pass : std::uint64_t { Verify = 1, Head = 2 };
+  std::uint64_t shape(Pass pass) const {
+    return static_cast<std::uint64_t>(pass) << 62 | static_cast<std::uint64_t>(rows_) << 31 | spans_.size();
+  }
   void make_graphs();
   double time_verify(int rows, int streams, int context, std::span<const std::int32_t> text);
-  double time_absorb(int rows, std::span<const std::int32_t> text);
+  double time_absorb(int rows, int streams, std::span<const std::int32_t> text);
   double time_level(int streams);
   void stand_at(int position);
   std::span<const std::int32_t> timing_blocks(int slot_index) const;  // outlives the calls: a drafting pass keeps it

@@ -120,8 +120,7 @@ double NetworkModel::time_verify(int rows, int streams, int context, std::span<c
   return ms_since(begin);
 }
 
-double NetworkModel::time_absorb(int rows, std::span<const std::int32_t> text) {
-  const int streams = std::min(rows, facts_.max_streams);
+double NetworkModel::time_absorb(int rows, int streams, std::span<const std::int32_t> text) {
   const int longest = (rows + streams - 1) / streams;
   stand_at(std::min(kShortContext, facts_.context_tokens - 1) - longest);  // and one row more for time_level
   static const DrawSettings kGreedy{.temperature = 0, .bias = {}};
@@ -146,30 +145,23 @@ double NetworkModel::time_level(int streams) {
   return ms_since(begin);
 }
 
-// On a GPU, once: forwards and head passes of every sort of rows, so that rounds find a graph of their kernels. Which
-// kernels those are goes by the number of rows, by whether a stream has several of them, and by the context.
+// On a GPU, once: a graph for every round of few rows, and for every number of streams that draft nothing. Wider rounds
+// take longer than the host needs to launch their kernels one by one. At two context lengths, as selection has kernels
+// of its own in long ones.
 void NetworkModel::make_graphs() {
   for (int b = 0; b < facts_.num_blocks; ++b) timing_blocks_.push_back(b);
   if (!stream_.on_cuda()) return;
+  constexpr int kFewRows = 8;
   const std::vector<std::int32_t> text(static_cast<std::size_t>(facts_.max_rows + facts_.max_streams), 0);
   const int most_each = 1 + facts_.max_drafts;
-  const int most_rows = std::min(facts_.max_rows, facts_.max_streams * most_each);
-  for (int rows = 1; rows / 2 < most_rows; rows *= 2) {
-    const int some = std::min(rows, most_rows);
-    for (const int each : {1, 2, most_each}) {
-      const int streams = std::min((some + each - 1) / each, facts_.max_streams);
-      if (streams * most_each < some) continue;
+  for (int streams = 1; streams <= facts_.max_streams; ++streams) {
+    const int most_rows = std::max(streams, std::min({kFewRows, streams * most_each, facts_.max_rows}));
+    for (int rows = streams; rows <= most_rows; ++rows) {
       for (const int context : {std::min(kShortContext, facts_.context_tokens), facts_.context_tokens}) {
-        if (context > most_each) time_verify(some, streams, context, text);
+        if (context > most_each) time_verify(rows, streams, context, text);
       }
+      if (facts_.has_head && facts_.context_tokens > 2 * most_each) time_absorb(rows, streams, text);
     }
-  }
-  if (facts_.has_head && facts_.context_tokens > 2 * most_each) {
-    for (int streams = 1; streams / 2 < facts_.max_streams; streams *= 2) {
-      time_absorb(std::min(streams, facts_.max_streams), text);
-      if (facts_.max_drafts > 1) time_level(std::min(streams, facts_.max_streams));
-    }
-    for (int rows = 1; rows / 2 < most_rows; rows *= 2) time_absorb(std::min(rows, most_rows), text);
   }
   stand_at(0);
   stream_.wait();
@@ -207,10 +199,11 @@ CostTables NetworkModel::time_costs(std::span<const std::int32_t> text, double b
   if (facts_.has_head) {
     const int most_each = std::min(facts_.head_buffer_rows, facts_.context_tokens - 1);
     const int most_absorbed = std::min(facts_.max_rows, facts_.max_streams * most_each);
-    tables.absorb_ms = curve_of([&](int rows) { return time_absorb(rows, text); }, most_absorbed, kOtherShare);
+    tables.absorb_ms = curve_of([&](int rows) { return time_absorb(rows, std::min(rows, facts_.max_streams), text); },
+                                most_absorbed, kOtherShare);
     if (facts_.max_drafts > 1) {
       const auto run = [&](int streams) {
-        time_absorb(streams, text);
+        time_absorb(streams, streams, text);
         return time_level(streams);
       };
       tables.level_ms = curve_of(run, facts_.max_streams, kOtherShare);

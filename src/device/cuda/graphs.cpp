@@ -12,7 +12,8 @@ namespace {
 
 // More than any forward has; what goes beyond is queued kernel by kernel.
 constexpr std::size_t kMostLaunches = 4096, kMostArguments = 1 << 16, kMostBytes = std::size_t{4} << 20;
-constexpr std::size_t kMostGraphs = 96;
+constexpr std::size_t kMostGraphs = 512;
+constexpr std::size_t kChangesFor = 8;  // launches that one changed node is worth
 constexpr std::size_t kArgumentAlignment = 16;
 
 // Of what a node keeps for good.
@@ -32,6 +33,7 @@ Graphs::Graphs(cudaStream_t stream) : stream_(stream) {
   open_.argument_at.reserve(kMostArguments);
   open_.bytes.reserve(kMostBytes);
   pointers_.reserve(64);
+  changed_.reserve(kMostLaunches);
 }
 
 Graphs::~Graphs() {
@@ -89,41 +91,40 @@ void Graphs::launch(const KernelLaunch& launch, std::span<const KernelArgument> 
 
 void Graphs::queue_all() {
   for (const Launch& each : open_.launches) queue(open_, each);
+  forget_all();
+}
+
+void Graphs::forget_all() {
   open_.launches.clear();
   open_.argument_at.clear();
   open_.bytes.clear();
 }
 
-void Graphs::begin() {
+void Graphs::begin(std::uint64_t shape) {
   CHECK(!is_open_);
   is_open_ = true;
+  shape_ = shape;
 }
 
 void Graphs::end() {
   CHECK(is_open_);
   is_open_ = false;
   if (open_.launches.empty()) return;
-  ++counts_.runs;
-  Graph* graph = find();
-  if (graph == nullptr && !is_sealed_ && graphs_.size() < kMostGraphs) {
+  Graph* graph = shape_ != 0 ? find() : nullptr;
+  if (graph == nullptr && shape_ != 0 && !is_sealed_ && graphs_.size() < kMostGraphs) {
     make();
     graph = graphs_.back().get();
   }
-  if (graph == nullptr) {
-    ++counts_.runs_without;
-    return queue_all();
-  }
-  put_in(*graph);
+  if (graph == nullptr || !put_in(*graph)) return queue_all();
   RONDO_CUDA_CALL(cudaGraphLaunch(graph->runnable, stream_));
-  open_.launches.clear();
-  open_.argument_at.clear();
-  open_.bytes.clear();
+  forget_all();
 }
 
-Graphs::Graph* Graphs::find() {
+Graphs::Graph* Graphs::find() const {
   for (const auto& graph : graphs_) {
     const std::vector<Launch>& of = graph->run.launches;
-    if (std::equal(of.begin(), of.end(), open_.launches.begin(), open_.launches.end(),
+    if (graph->shape == shape_ &&
+        std::equal(of.begin(), of.end(), open_.launches.begin(), open_.launches.end(),
                    [](const Launch& a, const Launch& b) { return is_same_node(a.what, b.what); })) {
       return graph.get();
     }
@@ -134,6 +135,7 @@ Graphs::Graph* Graphs::find() {
 // As the stream would run the launches, programmatic dependencies included: it says itself what that means.
 void Graphs::make() {
   auto made = std::make_unique<Graph>();
+  made->shape = shape_;
   RONDO_CUDA_CALL(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
   for (const Launch& each : open_.launches) {
     queue(open_, each);
@@ -149,21 +151,29 @@ void Graphs::make() {
   RONDO_CUDA_CALL(cudaGraphInstantiate(&made->runnable, made->graph, 0));
   made->run = open_;
   graphs_.push_back(std::move(made));
-  ++counts_.graphs;
 }
 
-void Graphs::put_in(Graph& graph) {
+// False, and nothing changed: too many launches differ.
+bool Graphs::put_in(Graph& graph) {
+  changed_.clear();
   for (std::size_t i = 0; i < open_.launches.size(); ++i) {
-    const Launch& now = open_.launches[i];
-    Launch& then = graph.run.launches[i];
+    const Launch &now = open_.launches[i], &then = graph.run.launches[i];
     // The same kernels take the same arguments, so these lie at the same places.
     const std::size_t bytes = now.bytes_end - now.bytes_begin;
-    const bool is_same =
-        is_same_shape(now.what, then.what) &&
-        std::memcmp(open_.bytes.data() + now.bytes_begin, graph.run.bytes.data() + now.bytes_begin, bytes) == 0;
-    if (is_same) continue;
+    if (is_same_shape(now.what, then.what) &&
+        std::memcmp(open_.bytes.data() + now.bytes_begin, graph.run.bytes.data() + now.bytes_begin, bytes) == 0) {
+      continue;
+    }
+    changed_.push_back(i);
+    if (changed_.size() * kChangesFor > open_.launches.size()) return false;
+  }
+  for (const std::size_t i : changed_) {
+    const Launch& now = open_.launches[i];
+    Launch& then = graph.run.launches[i];
     then.what = now.what;
-    std::memcpy(graph.run.bytes.data() + now.bytes_begin, open_.bytes.data() + now.bytes_begin, bytes);
+    std::copy(open_.bytes.begin() + static_cast<std::ptrdiff_t>(now.bytes_begin),
+              open_.bytes.begin() + static_cast<std::ptrdiff_t>(now.bytes_end),
+              graph.run.bytes.begin() + static_cast<std::ptrdiff_t>(now.bytes_begin));
     cudaKernelNodeParams params{};
     params.func = const_cast<void*>(now.what.kernel);
     params.gridDim = now.what.grid;
@@ -171,8 +181,8 @@ void Graphs::put_in(Graph& graph) {
     params.sharedMemBytes = static_cast<unsigned>(now.what.shared_bytes);
     params.kernelParams = pointers_of(graph.run, then);
     check_cuda(cudaGraphExecKernelNodeSetParams(graph.runnable, graph.nodes[i], &params), now.what.name);
-    ++counts_.nodes_changed;
   }
+  return true;
 }
 
 }  // namespace rondo

@@ -1,10 +1,11 @@
 // Graphs: launches that go to the GPU together, as one CUDA graph. A kernel that is launched by itself costs the host
-// some two microseconds, and a forward has hundreds; a node of a graph costs it next to nothing.
+// some four microseconds, and a forward has hundreds: more than a small forward takes. A node of a graph costs next to
+// nothing.
 //
-// The launches of a run are written down, and compared with the runs that have a graph: one that calls the same kernels
-// in the same order is run again, with the grids and arguments that differ put into its nodes. So a graph serves every
-// number of rows that the same kernels compute. Graphs are made until seal(), at load; later a run that has none is
-// launched kernel by kernel, and memory does not grow.
+// The launches of a run are written down, and compared with the graph of the run's shape, if it has one. Where few of
+// them differ (attention's, as contexts grow) those are put into its nodes and the graph is launched. Changing a node
+// costs about what launching a kernel does, and the GPU waits meanwhile; so a run that differs in more is launched
+// kernel by kernel, beside which the GPU works. Graphs are made until seal(), at load: later, memory does not grow.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -39,15 +40,11 @@ class Graphs {
   Graphs& operator=(const Graphs&) = delete;
 
   // From begin() to end() launches are written down; end() queues them. Outside, they are queued at once.
+  // shape: of a run, so that runs of one shape differ little; 0: of none, and no graph is made for it.
   void launch(const KernelLaunch& launch, std::span<const KernelArgument> arguments);
-  void begin();
+  void begin(std::uint64_t shape);
   void end();
   void seal() { is_sealed_ = true; }
-
-  struct Counts {
-    std::uint64_t graphs = 0, runs = 0, runs_without = 0, nodes_changed = 0;
-  };
-  const Counts& counts() const { return counts_; }
 
  private:
   struct Launch {
@@ -61,6 +58,7 @@ class Graphs {
     std::vector<std::byte> bytes;
   };
   struct Graph {
+    std::uint64_t shape;
     Run run;
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t runnable = nullptr;
@@ -69,18 +67,20 @@ class Graphs {
 
   void queue(const Run& run, const Launch& launch);
   void queue_all();
+  void forget_all();
   bool has_room(std::span<const KernelArgument> arguments) const;
-  Graph* find();
+  Graph* find() const;
   void make();
-  void put_in(Graph& graph);
+  bool put_in(Graph& graph);
   void** pointers_of(const Run& run, const Launch& launch);
 
   cudaStream_t stream_;
   Run open_;
+  std::uint64_t shape_ = 0;
   bool is_open_ = false, is_sealed_ = false;
   std::vector<std::unique_ptr<Graph>> graphs_;
   std::vector<void*> pointers_;
-  Counts counts_;
+  std::vector<std::size_t> changed_;
 };
 
 }  // namespace rondo
