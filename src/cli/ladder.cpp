@@ -40,6 +40,7 @@ void LadderSide::add(const DecodeWindow& window) {
   if (new_tokens == 0) return;
   tok_s.push_back(static_cast<double>(new_tokens) / window.ms() * 1000);
   ms += window.ms();
+  waited_ms += to.waited_ms - from.waited_ms;
   tokens += new_tokens;
   rounds += to.counters.rounds - from.counters.rounds;
   levels += to.counters.head_passes - from.counters.head_passes;
@@ -61,7 +62,8 @@ TurnMark Ladder::mark() const {
   return {.at = clock_.now(),
           .counters = engine_.counters(),
           .verify_passes = model_.verify_passes(),
-          .head_passes = model_.head_passes()};
+          .head_passes = model_.head_passes(),
+          .waited_ms = model_.waited_ms()};
 }
 
 Request Ladder::request(const PromptKind& kind, int stream, double temperature, bool drafted) const {

@@ -32,6 +32,7 @@ struct TurnMark {
   Clock::Time at;
   RoundCounters counters;
   std::uint64_t verify_passes = 0, head_passes = 0;  // as the model saw them
+  double waited_ms = 0;                              // for the device
 };
 
 // The time in which every stream decodes, turn by turn.
@@ -51,7 +52,7 @@ class DecodeWindow {
 // The runs of one side of a cell: plain or drafted. Counters are sums over the decode windows.
 struct LadderSide {
   std::vector<double> tok_s;  // of each run that had a decode window
-  double ms = 0;
+  double ms = 0, waited_ms = 0;
   std::uint64_t rounds = 0, verify_passes = 0, head_passes = 0, levels = 0, tokens = 0;
   std::uint64_t drafted[kMaxDepth] = {}, accepted[kMaxDepth] = {};
   std::vector<double> planned_ms, real_ms;  // of each round

@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "cli/spread.h"
 
 namespace rondo {
 
 namespace {
 
-constexpr auto kLine = "{:<8} {:>7} {:>4}  {:<20} {:<20} {:<18} {:>6}  {:<10} {:<15} {}\n";
+constexpr auto kLine = "{:<8} {:>7} {:>4}  {:<20} {:<20} {:<18} {:>6}  {:<10} {:<8} {:<15} {}\n";
 
 json::Value median_or_null(const std::vector<double>& runs) {
   return runs.empty() ? json::Value(nullptr) : json::Value(spread(runs).median);
@@ -34,6 +36,22 @@ std::vector<double> accept_by_depth(const LadderSide& side) {
   for (int depth = 0; depth < kMaxDepth && side.drafted[depth] > 0; ++depth)
     shares.push_back(static_cast<double>(side.accepted[depth]) / static_cast<double>(side.drafted[depth]));
   return shares;
+}
+
+// Of a round, in which nobody waits for a device; none where there is none.
+std::optional<double> host_share(const LadderSide& side) {
+  if (side.ms == 0 || side.waited_ms == 0) return std::nullopt;
+  return 1 - side.waited_ms / side.ms;
+}
+
+json::Value share_or_null(const LadderSide& side) {
+  const auto share = host_share(side);
+  return share ? json::Value(*share) : json::Value(nullptr);
+}
+
+std::string percent(const LadderSide& side) {
+  const auto share = host_share(side);
+  return share ? fmt::format("{:.0f}", 100 * *share) : "-";
 }
 
 std::string rate(const std::vector<double>& runs) {
@@ -72,14 +90,17 @@ json::Object to_json_object(const LadderRow& row) {
   out["plain_verify_passes"] = row.plain.verify_passes;
   out["plain_planned_ms"] = median_or_null(row.plain.planned_ms);
   out["plain_real_ms"] = median_or_null(row.plain.real_ms);
+  out["host_share"] = share_or_null(row.drafted);
+  out["plain_host_share"] = share_or_null(row.plain);
   return out;
 }
 
 std::string ladder_header() {
   const auto line = [](auto... words) { return fmt::format(kLine, words...); };
   return line("prompts", "streams", "T", "plain tokens/s", "drafted tokens/s", "ratio", "tokens", "round, ms",
-              "as alone", "kept by depth, %") +
-         line("", "", "", "median (range)", "median (range)", "of pairs", "/round", "plan real", "plain drafted", "");
+              "host, %", "as alone", "kept by depth, %") +
+         line("", "", "", "median (range)", "median (range)", "of pairs", "/round", "plan real", "", "plain drafted",
+              "");
 }
 
 std::string to_text_line(const LadderRow& row) {
@@ -97,6 +118,7 @@ std::string to_text_line(const LadderRow& row) {
           : fmt::format("{:.3g} {:.3g}", spread(row.drafted.planned_ms).median, spread(row.drafted.real_ms).median);
   return fmt::format(kLine, row.prompts, row.streams, row.temperature, rate(row.plain.tok_s), rate(row.drafted.tok_s),
                      ratio, fmt::format("{:.2f}", tokens_per_round(row, row.drafted)), times,
+                     percent(row.plain) + " " + percent(row.drafted),
                      fmt::format("{:<7} {}", equal(row.plain), equal(row.drafted)), kept);
 }
 

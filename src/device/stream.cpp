@@ -93,6 +93,7 @@ void Stream::seal() {
 void Stream::wait() {
   if (on_cuda()) queue_->wait();
 }
+double Stream::waited_ms() const { return on_cuda() ? queue_->waited_ms() : 0; }
 void Stream::mark() {
   if (on_cuda()) queue_->mark();
 }
@@ -133,6 +134,7 @@ void Stream::begin_run(std::uint64_t) {}
 void Stream::end_run() {}
 void Stream::seal() {}
 void Stream::wait() {}
+double Stream::waited_ms() const { return 0; }
 void Stream::mark() {}
 void Stream::wait_for_mark() {}
 #endif

@@ -53,10 +53,11 @@ class Stream {
     work();
     end_run();
   }
-  void seal();           // what as_one() needs on a GPU is made up to here, and never later
-  void wait();           // until everything so far is done
-  void mark();           // remembers this point
-  void wait_for_mark();  // until the device has passed it: what was uploaded before may be written anew
+  void seal();               // what as_one() needs on a GPU is made up to here, and never later
+  void wait();               // until everything so far is done
+  double waited_ms() const;  // in wait(), so far; 0 on a CPU
+  void mark();               // remembers this point
+  void wait_for_mark();      // until the device has passed it: what was uploaded before may be written anew
 
  private:
   void begin_run(std::uint64_t shape);

@@ -30,6 +30,7 @@ class ForwardingModel : public Model {
   CostTables time_costs(std::span<const std::int32_t> text, double budget_ms) override {
     return inner_.time_costs(text, budget_ms);
   }
+  double waited_ms() const override { return inner_.waited_ms(); }
 
  protected:
   Model& inner_;

@@ -170,6 +170,10 @@ class Model {
   // Times forwards and head levels on slots that hold nothing, at most for about `budget_ms`; once, before any
   // sequence.
   virtual CostTables time_costs(std::span<const std::int32_t> text, double budget_ms) = 0;
+
+  // Milliseconds that calls have waited for a device so far; what else a round takes is the host's. 0 where the host
+  // computes itself.
+  virtual double waited_ms() const { return 0; }
 };
 
 // The plan by line item, before anything is reserved or read.

@@ -32,6 +32,7 @@ class NetworkModel final : public Model {
   void restore(int slot, int state, std::span<const std::int32_t> from, std::span<const std::int32_t> to) override;
   void forget(int state) override;
   CostTables time_costs(std::span<const std::int32_t> text, double budget_ms) override;
+  double waited_ms() const override { return stream_.waited_ms(); }
 
  private:
   // One sequence's place: where it stands, what its last window left to be decided, and what its head still has to

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 #include "device/cuda/check.h"
@@ -64,7 +65,11 @@ void CudaQueue::copy(void* to, const void* from, std::size_t bytes) {
   RONDO_CUDA_CALL(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
 }
 
-void CudaQueue::wait() { RONDO_CUDA_CALL(cudaStreamSynchronize(stream_)); }
+void CudaQueue::wait() {
+  const auto begin = std::chrono::steady_clock::now();
+  RONDO_CUDA_CALL(cudaStreamSynchronize(stream_));
+  waited_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
 void CudaQueue::mark() { RONDO_CUDA_CALL(cudaEventRecord(mark_, stream_)); }
 void CudaQueue::wait_for_mark() { RONDO_CUDA_CALL(cudaEventSynchronize(mark_)); }
 

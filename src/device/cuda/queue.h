@@ -44,9 +44,10 @@ class CudaQueue {
   // A few MiB on the GPU that whoever queues work may use until the next one does.
   std::span<std::byte> room() const { return {room_.data(), room_.size_bytes()}; }
   static constexpr std::size_t kRoomBytes = std::size_t{16} << 20;
-  void wait();           // until all work is done
-  void mark();           // remembers this point of the queue
-  void wait_for_mark();  // until the queue has passed it; at once when nothing was marked
+  void wait();                                     // until all work is done
+  double waited_ms() const { return waited_ms_; }  // in wait(), so far
+  void mark();                                     // remembers this point of the queue
+  void wait_for_mark();                            // until the queue has passed it; at once when nothing was marked
 
  private:
   CudaQueue();
@@ -54,6 +55,7 @@ class CudaQueue {
   Buffer room_;
   CUstream_st* stream_ = nullptr;
   CUevent_st* mark_ = nullptr;
+  double waited_ms_ = 0;
   std::unique_ptr<Graphs> graphs_;
 };
 
