@@ -267,21 +267,30 @@ __global__ void __launch_bounds__(kThreads)
 // One block a query head of a row: its partitions in ascending order, then the gate.
 __global__ void merge(AttendArgs a) {
   after_all_before();
-  const int head = blockIdx.x, local_row = blockIdx.y, row = a.first_row + local_row;
+  static_assert(kThreads >= kMaxPartitions);
+  __shared__ float weight[kMaxPartitions], sum_of[kMaxPartitions], mosts[kWarps];
+  const int head = blockIdx.x, local_row = blockIdx.y, row = a.first_row + local_row, p = threadIdx.x;
   const int partitions = partitions_of(visible_to(a, place_of(a.spans, a.span_of_row, row), row).count);
   const std::int64_t unit = (static_cast<std::int64_t>(local_row) * a.q_heads + head) * a.max_partitions;
-  float most = a.most[unit];
-  for (int p = 1; p < partitions; ++p) most = fmaxf(most, a.most[unit + p]);
+  const float own = p < partitions ? a.most[unit + p] : -INFINITY;
+  if (p < partitions) sum_of[p] = a.sum[unit + p];
+  const float warps_most = warp_max(own);
+  if (p % kWarp == 0) mosts[p / kWarp] = warps_most;
+  __syncthreads();
+  float most = mosts[0];
+#pragma unroll
+  for (int i = 1; i < kWarps; ++i) most = fmaxf(most, mosts[i]);
+  if (p < partitions) weight[p] = __expf((own - most) * a.scale);
+  __syncthreads();
   float total = 0;
-  for (int p = 0; p < partitions; ++p)
-    total = fmaf(a.sum[unit + p], __expf((a.most[unit + p] - most) * a.scale), total);
+  for (int i = 0; i < partitions; ++i) total = fmaf(sum_of[i], weight[i], total);
   const std::int64_t to = static_cast<std::int64_t>(row) * a.q_heads + head;
   for (int d = threadIdx.x; d < a.dim; d += kThreads) {
+    const float gate = a.q_gate[to * 2 * a.dim + a.dim + d];
     float sum = 0;
-    for (int p = 0; p < partitions; ++p) {
-      sum = fmaf(a.mixed[(unit + p) * a.dim + d], __expf((a.most[unit + p] - most) * a.scale), sum);
-    }
-    a.out[to * a.dim + d] = sum / total * sigmoid(a.q_gate[to * 2 * a.dim + a.dim + d]);
+#pragma unroll 8
+    for (int i = 0; i < partitions; ++i) sum = fmaf(a.mixed[(unit + i) * a.dim + d], weight[i], sum);
+    a.out[to * a.dim + d] = sum / total * sigmoid(gate);
   }
 }
 

@@ -106,15 +106,20 @@ __device__ int2 sums_before(int x) {
   return make_int2(before + upto - x, all);
 }
 
-// One block, a thread an expert, then a thread a pair: its place is how many pairs before it chose the same expert, so
-// the order is the same every time. Each: chooses first, 0: what is grouped is chosen already.
+// Pairs that a thread reads at once; what lies behind the last pair is nobody's.
+constexpr int kPairsAtOnce = 8;
+constexpr int shared_pairs(int pairs) { return (pairs + kPairsAtOnce - 1) / kPairsAtOnce * kPairsAtOnce; }
+
+// One block, a thread an expert: it takes its pairs in their order, so the order is the same every time. Each: chooses
+// first, 0: what is grouped is chosen already.
 template <int Each>
 __global__ void __launch_bounds__(kGroupThreads, 1) group_rows(Routing r, Grouped g) {
   after_all_before();
   __shared__ int count[kMaxExperts];
-  extern __shared__ std::uint16_t expert_of[];  // [pairs]
+  extern __shared__ __align__(16) std::uint16_t expert_of[];  // [shared_pairs(pairs)]
   const int e = threadIdx.x, pairs = r.rows * r.k;
   count[e] = 0;
+  if (e < shared_pairs(pairs) - pairs) expert_of[pairs + e] = 0xFFFF;
   if constexpr (Each > 0) {
     for (int row = e / kWarp; row < r.rows; row += kGroupThreads / kWarp) {
       choose_row<Each>(r.logits + static_cast<std::int64_t>(row) * r.experts, r.weight + row * r.k, r.experts, r.k,
@@ -137,14 +142,16 @@ __global__ void __launch_bounds__(kGroupThreads, 1) group_rows(Routing r, Groupe
     *g.num_active = both.y >> 16;
   }
   if (mine > 0) g.active[both.x >> 16] = e;
-  count[e] = first;
-  __syncthreads();
-  for (int i = e; i < pairs; i += kGroupThreads) {
-    const int expert = expert_of[i];
-    int place = count[expert];
-    for (int j = 0; j < i; ++j) place += expert_of[j] == expert ? 1 : 0;
-    g.rows[place] = i / r.k;
-    g.place[i] = place;
+  int at = first;
+  for (int i = 0; at < first + mine; i += kPairsAtOnce) {
+    const uint4 read = *reinterpret_cast<const uint4*>(expert_of + i);
+    const unsigned words[] = {read.x, read.y, read.z, read.w};
+#pragma unroll
+    for (int j = 0; j < kPairsAtOnce; ++j) {
+      if (static_cast<int>(words[j / 2] >> 16 * (j % 2) & 0xFFFFu) != e) continue;
+      g.rows[at] = (i + j) / r.k;
+      g.place[i + j] = at++;
+    }
   }
 }
 
@@ -235,7 +242,7 @@ void route_and_group(Stream& s, Tensor logits, bool normalise_topk, Tensor chose
   const Routing routing = routing_of(logits, normalise_topk, chosen, weight);
   const int pairs = routing.rows * routing.k;
   CHECK(pairs <= kMaxPairs);
-  const LaunchShape one{1, kGroupThreads, pairs * static_cast<int>(sizeof(std::uint16_t))};
+  const LaunchShape one{1, kGroupThreads, shared_pairs(pairs) * static_cast<int>(sizeof(std::uint16_t))};
   if (routing.rows > kRoutedByOne || routing.experts > kRoutedExperts) {
     cuda::route(s, logits, normalise_topk, chosen, weight);
     return launch(s, "group_rows", one, group_rows<0>, routing, grouped);
