@@ -49,7 +49,6 @@ run() {
   # The op tests read what an op wrote at once: every launch waits.
   local formats='All/WeightRowsOn.*sm_90:Kernels/WeightOn.*sm_90:All/MoeWeightOn.*sm_90'
   check ops env CUDA_LAUNCH_BLOCKING=1 test_ops --gtest_brief=1 --gtest_filter="*sm_90*-$formats"
-  # Both of these ok: kGpuReadsCodes in src/model/network_model.cpp may become true, and the README's "Not yet" goes.
   check weight_formats env CUDA_LAUNCH_BLOCKING=1 test_ops --gtest_brief=1 --gtest_filter="$formats:Bf16Lanes.*"
   check weight_formats_models test_model --gtest_brief=1 --gtest_filter='*QuantisedOnTheGpu*'
   check goldens test_model --gtest_brief=1 --gtest_filter='*Golden*sm_90*'
@@ -63,8 +62,14 @@ run() {
   check planted_fault bash -c "! rondo selfcheck models/rondo-demo --device cuda --plant lost-row"
   check memcheck_ops env CUDA_LAUNCH_BLOCKING=1 compute-sanitizer --error-exitcode 3 test_ops --gtest_brief=1 --gtest_filter='*Formula*sm_90:*DeltaNet*HeadsOf128*sm_90:*NormOn.AddNormIs*sm_90:*HyperOn.InjectNormIs*sm_90:*HyperOn.MixIs*sm_90:*MoeOn.ASumMade*sm_90:*MoeOn.ARowKeeps*sm_90:*MoeOn.TheGatedMlpIsIts*sm_90'
   check memcheck_goldens compute-sanitizer --error-exitcode 3 test_model --gtest_brief=1 --gtest_filter='*Golden*sm_90'
-  check racecheck_ops env CUDA_LAUNCH_BLOCKING=1 compute-sanitizer --tool racecheck --error-exitcode 3 test_ops --gtest_brief=1 \
-    --gtest_filter='*DeltaRows*Recurrence*sm_90:*MoeOn.ARowKeeps*sm_90:*DeltaNet*AgreesWith*sm_90:*DeltaNet*HeadsOf128*sm_90:*ConvRows*Formula*sm_90:*HyperOn.InjectNormIs*sm_90:*DrawRows*sm_90:*MoeOn.ASumMade*sm_90:*AttentionRowsOn.*Formula*sm_90:*SelectionRows*Ties*sm_90:*AttentionRowsOn.ANan*sm_90:*NormOn*Formula*sm_90:*MoeOn.TheRoutersWeights*sm_90:*LinearRowsOn.Runs*sm_90'
+  local races="env CUDA_LAUNCH_BLOCKING=1 compute-sanitizer --tool racecheck --error-exitcode 3 test_ops --gtest_brief=1"
+  check racecheck_ops $races \
+    --gtest_filter='*DeltaRows*Recurrence*sm_90:*ConvRows*Formula*sm_90:*SelectionRows*Ties*sm_90:*AttentionRowsOn.ANan*sm_90:*NormOn*Formula*sm_90:*MoeOn.TheRoutersWeights*sm_90:*LinearRowsOn.Runs*sm_90'
+  check racecheck_delta_net $races --gtest_filter='*DeltaNet*HeadsOf128*sm_90'
+  check racecheck_moe $races --gtest_filter='*MoeOn.ARowKeeps*sm_90:*MoeOn.ASumMade*sm_90'
+  check racecheck_fused $races --gtest_filter='*HyperOn.InjectNormIs*sm_90:*HyperOn.MixIs*sm_90:*DrawRows*sm_90'
+  check synccheck_ops env CUDA_LAUNCH_BLOCKING=1 compute-sanitizer --tool synccheck --error-exitcode 3 test_ops --gtest_brief=1 \
+    --gtest_filter='*DeltaNet*HeadsOf128*sm_90:*MoeOn.TheGatedMlpIsIts*sm_90'
   check memcheck_formats env CUDA_LAUNCH_BLOCKING=1 compute-sanitizer --error-exitcode 3 test_ops --gtest_brief=1 \
     --gtest_filter='*WeightRowsOn.*EveryCode*sm_90:*WeightRowsOn.*PartsOfDifferentFormats*sm_90:*MoeWeightOn.Quantised*sm_90'
   check racecheck_formats env CUDA_LAUNCH_BLOCKING=1 compute-sanitizer --tool racecheck --error-exitcode 3 test_ops --gtest_brief=1 \
@@ -80,9 +85,14 @@ run() {
   check forward_flash_next_fp8 forward_time --format fp8 qwen3.8-flash-next 24  # all 48 do not fit
   check ladder rondo bench models/rondo-demo --device cuda --quick --streams 1,4,16,64
   check ladder_0.8b rondo bench --synthetic qwen3.5-0.8b --device cuda --streams 1,4,8,16 --pairs 3
+  for shape in qwen3.8-27b qwen3.5-35b-a3b qwen3.8-flash-next; do
+    check "ladder_$shape" rondo bench --synthetic "$shape" --format nvfp4 --device cuda --streams 1,2,4,8,16,32,64 --pairs 3 --accept .85,.72,.60,.50
+  done
+  check load_time python3 "$built_in/bench/load_time.py" /tmp/rondo-load "$programs_at/bin/rondo"
   grep -hE 'relative rms|perplexity' "$logs"/{goldens,weight_formats_models,perplexity}.log 2>/dev/null || true
   find "$logs" -name 'forward_*.log' | sort | xargs -r cat
   for log in $(find "$logs" -name 'ladder*.log' | sort); do grep -E '^(code|prose|edit|ids|prompts)' "$log" || tail -3 "$log"; done
+  cat "$logs"/load_time.log 2>/dev/null || true
   nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
   printf '%s' "$table"
   return "$failed"

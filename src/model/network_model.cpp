@@ -213,10 +213,6 @@ void NetworkModel::release(int slot_index) {
 
 namespace {
 
-// The kernels for quantised weights are written and compiled; they have not run on a card yet. tools/gpu_check.sh's row
-// weight_formats opens this.
-constexpr bool kGpuReadsCodes = true;
-
 // Experts of a layer lie evenly spaced, and one launch multiplies by all of them: one format.
 Result<void> check_experts(const WeightSource& source, const std::string& prefix) {
   if (source.config().moe.num_experts == 0) return {};
@@ -243,22 +239,12 @@ Result<void> check_gpu_formats(const WeightSource& source) {
                                source.config().head_dim));
   }
   for (const Weight& weight : mapped_weights(source, Tables::Without)) {
-    if (weight.view.format == WeightFormat::Bf16 || (kGpuReadsCodes && has_gpu_kernel(weight.view))) continue;
-    return failure(
-        ErrorCode::Unsupported,
-        fmt::format("weights in {}: the GPU's code reads {} so far; --device cpu reads every format",
-                    format_name(weight.view),
-                    kGpuReadsCodes ? "bf16, FP8 (one scale, or blocks of 128 columns), NVFP4 and affine codes "
-                                     "in groups of 64 with bfloat16 scales"
-                                   : "bf16 alone"));
-  }
-  for (const int layer : source.config().ngram.layers) {
-    for (const Weight& part : ngram_table(source, layer)) {  // rows are gathered, whatever their format
-      if (kGpuReadsCodes || part.view.format == WeightFormat::Bf16) continue;
-      return failure(ErrorCode::Unsupported, fmt::format("an n-gram table in {}: the GPU's code reads bf16 alone so "
-                                                         "far; --device cpu reads every format",
-                                                         format_name(part.view)));
-    }
+    if (weight.view.format == WeightFormat::Bf16 || has_gpu_kernel(weight.view)) continue;
+    return failure(ErrorCode::Unsupported,
+                   fmt::format("weights in {}: the GPU's code reads bf16, FP8 (one scale, or blocks of 128 columns), "
+                               "NVFP4 and affine codes in groups of 64 with bfloat16 scales; --device cpu reads every "
+                               "format",
+                               format_name(weight.view)));
   }
   for (int i = 0; i < source.config().num_layers(); ++i) {
     TRY_VOID(check_experts(source, "layers." + std::to_string(i) + ".mlp"));
