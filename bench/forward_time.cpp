@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #ifdef RONDO_CUDA
 #include <cuda_profiler_api.h>
+#include <cuda_runtime_api.h>
 #endif
 
 #include <chrono>
@@ -147,6 +148,16 @@ double queue_ms(Model& model) {
   return ms[ms.size() / 2];
 }
 
+// Of the GPU; 0 without one.
+std::size_t free_bytes() {
+  std::size_t free = 0;
+#ifdef RONDO_CUDA
+  std::size_t total = 0;
+  if (cudaMemGetInfo(&free, &total) != cudaSuccess) return 0;
+#endif
+  return free;
+}
+
 void profile_forward([[maybe_unused]] Model& model, [[maybe_unused]] int rows) {
 #ifdef RONDO_CUDA
   constexpr int kBefore = 256;
@@ -214,6 +225,7 @@ int run(const Options& asked) {
   options.max_streams = streams;
   options.max_rows = std::max(max_rows, streams);
   options.isa = isa;
+  const std::size_t free_before = free_bytes();
   const auto model = make_model(**source, pool, options);
   if (!model) {
     fmt::print(stderr, "forward_time: {}\n", model.error().message);
@@ -247,6 +259,12 @@ int run(const Options& asked) {
   fmt::print(
       "  a prompt of {} tokens, {} at a time: {:.1f} ms, {:.0f} tokens/s; its products' operations: {:.0f} TFLOP/s\n",
       tokens, facts.max_rows, best_ms, 1e3 * tokens / best_ms, 2 * work.row_weights * tokens / best_ms / 1e9);
+  constexpr double kMib = 1048576.0;
+  if (isa == Isa::Sm90) {
+    fmt::print("  memory of the GPU: {:.0f} MiB taken since the context was there; the plan has {:.0f} MiB\n",
+               static_cast<double>(free_before - free_bytes()) / kMib,
+               static_cast<double>((*model)->plan().reserved_bytes()) / kMib);
+  }
   if (facts.max_streams > 1) fmt::print("  the host queues a forward of one row in {:.3f} ms\n", queue_ms(**model));
   if (!costs.why.empty()) fmt::print("  {}\n", costs.why);
   return 0;

@@ -55,7 +55,7 @@ run() {
   check row_law test_model --gtest_brief=1 --gtest_filter='*RowLaw*on_the_gpu*:RowLawControl*'
   check resume test_model --gtest_brief=1 --gtest_filter='*Resume*on_the_gpu*'
   check perplexity test_model --gtest_brief=1 --gtest_filter='*Perplexity*'
-  check engine_laws test_engine --gtest_brief=1 --gtest_filter='*on_the_gpu*'
+  check engine_laws test_engine --gtest_brief=1 --gtest_filter='*on_the_gpu*:GpuMemoryControl.*'
   for model in models/rondo-demo tests/fixtures/*/; do
     check "selfcheck_$(basename "$model")" rondo selfcheck "$model" --device cuda
   done
