@@ -2,8 +2,8 @@
 //
 // The cache is blocks of block_tokens positions; a sequence's block table (RowSpan::blocks) names the block of each run
 // of block_tokens positions. Rows are written before any row of the call attends, so a row sees its own span's earlier
-// rows. A row's sums run over positions in ascending order, one at a time: its bits depend on its own position and
-// tokens alone. All f32.
+// rows. A row's sums run over positions in ascending order (on a GPU in partitions of them, merged in order): its
+// bits depend on its own position and tokens alone. All f32; a GPU rounds what it multiplies to bf16.
 #pragma once
 
 #include <span>
