@@ -140,10 +140,13 @@ RONDO_BOTH Eight fp8_eight(std::uint32_t first, std::uint32_t second, float scal
 // changes no bit but the exponent's: the sum is multiplied by kNvfp4Factor along with tensor_scale.
 constexpr float kNvfp4Factor = 128;
 
-// The scale in both halves; E4M3 in the low byte of `code`.
-RONDO_BOTH std::uint32_t nvfp4_scale(std::uint32_t code) {
-  const float scale = e4m3_pair(code & 0xFFu).low * 0x1p119F;
-  return bf16_pair(scale, scale);
+// Two scales, of the E4M3 codes in the two low bytes of `codes`, and one of them in both halves.
+RONDO_BOTH std::uint32_t nvfp4_scales(std::uint32_t codes) {
+  constexpr std::uint32_t kPower = 0x7B007B00u;  // 2^119
+  return bf16_products(fp8_two(codes), kPower);
+}
+RONDO_BOTH std::uint32_t nvfp4_scale(std::uint32_t scales, int which) {
+  return bytes_of(scales, scales, which == 0 ? 0x1010 : 0x3232);
 }
 RONDO_BOTH Eight nvfp4_eight(std::uint32_t codes, std::uint32_t scale) {
   // The upper half of a word is one column ahead of the lower: then columns 0 and 1 stand in place for one mask.
