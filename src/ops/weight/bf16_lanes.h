@@ -159,14 +159,23 @@ RONDO_BOTH Eight nvfp4_eight(std::uint32_t codes, std::uint32_t scale) {
 }
 
 // Affine: the low `Bits` bits of each code; its value as a float32 without a conversion: 2^23 has room for it below.
+constexpr std::uint32_t kRoom = 0x4B000000u;
 RONDO_BOTH float affine_value(std::uint32_t code, float scale, float bias) {
-  return fmaf(as_float(0x4B000000u | code) - 0x1p23F, scale, bias);
+  return fmaf(as_float(kRoom | code) - 0x1p23F, scale, bias);
 }
 // Eight codes as a stream of bits, lowest first, in Bits / 4 words (the rest of the second is ignored).
 template <int Bits>
 RONDO_BOTH Eight affine_eight(std::uint32_t first, std::uint32_t second, float scale, float bias) {
   constexpr std::uint32_t kMask = (1u << Bits) - 1;
+  // Codes that have a byte each, every other one's in one of the words: a permutation of bytes puts one where it goes.
+  constexpr std::uint32_t kNibbles = 0x0F0F0F0Fu;
+  const std::uint32_t even = first & kNibbles, odd = first >> 4 & kNibbles;
   const auto value = [&](int i) {
+    if constexpr (Bits == 4 || Bits == 8) {
+      const std::uint32_t bytes = Bits == 8 ? (i < 4 ? first : second) : i % 2 == 0 ? even : odd;
+      const std::uint32_t byte = static_cast<std::uint32_t>(Bits == 8 ? i % 4 : i / 2);
+      return fmaf(as_float(bytes_of(bytes, kRoom, 0x7440u | byte)) - 0x1p23F, scale, bias);
+    }
     const int at = i * Bits;
     std::uint32_t code = at < 32 ? first >> at : second >> (at - 32);
     if (at < 32 && at + Bits > 32) code |= second << (32 - at);
