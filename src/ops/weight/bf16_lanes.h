@@ -146,7 +146,21 @@ RONDO_BOTH std::uint32_t nvfp4_scales(std::uint32_t codes) {
   return bf16_products(fp8_two(codes), kPower);
 }
 RONDO_BOTH std::uint32_t nvfp4_scale(std::uint32_t scales, int which) {
-  return bytes_of(scales, scales, which == 0 ? 0x1010 : 0x3232);
+#ifdef __CUDA_ARCH__  // in these words no instruction: those that multiply can take a half twice
+  std::uint32_t twice;
+  if (which == 0) {
+    asm("{\n\t.reg .b16 low, high;\n\tmov.b32 {low, high}, %1;\n\tmov.b32 %0, {low, low};\n\t}"
+        : "=r"(twice)
+        : "r"(scales));
+  } else {
+    asm("{\n\t.reg .b16 low, high;\n\tmov.b32 {low, high}, %1;\n\tmov.b32 %0, {high, high};\n\t}"
+        : "=r"(twice)
+        : "r"(scales));
+  }
+  return twice;
+#else
+  return bytes_of(scales, scales, which == 0 ? 0x1010u : 0x3232u);
+#endif
 }
 RONDO_BOTH Eight nvfp4_eight(std::uint32_t codes, std::uint32_t scale) {
   // The upper half of a word is one column ahead of the lower: then columns 0 and 1 stand in place for one mask.
