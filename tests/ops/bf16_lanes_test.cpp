@@ -56,6 +56,10 @@ TEST(Bf16Lanes, EveryE2m1CodeWithEveryScaleInEveryPlaceIsTheirProduct) {
         const std::uint32_t codes = (0x5E0F39A7u & ~(15u << 4 * place)) | code << 4 * place;
         ASSERT_TRUE(same(halves(bf16_lanes::nvfp4_eight(codes, lanes))[place], value / bf16_lanes::kNvfp4Factor))
             << code << " x " << scale << " at " << place;
+        const unsigned crossed = place % 4 == 1 || place % 4 == 2 ? place ^ 3 : place;
+        ASSERT_TRUE(
+            same(halves(bf16_lanes::nvfp4_eight_crossed(codes, lanes))[crossed], value / bf16_lanes::kNvfp4Factor))
+            << code << " x " << scale << " at " << place << ", crossed";
         if (!std::isnan(value)) {
           EXPECT_EQ(to_float(to_bfloat16(value)), value);  // no rounding anywhere
         }

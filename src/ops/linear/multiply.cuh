@@ -63,8 +63,8 @@ __device__ Stage stage_for(int rows, int run) {
 }
 
 // x[m0 .. m0 + rows, k0 .. k0 + stage.columns) to shared memory; zeros past the columns there are. A thread's reads are
-// under way some at once, whichever rows they are of.
-template <bool Vectors, bool IsStepped>
+// under way some at once, whichever rows they are of. Crossed: as a reader that is kCrossed has its weights.
+template <bool Vectors, bool Crossed, bool IsStepped>
 __device__ void stage_inputs(const float* x, int columns, const std::int32_t* in_rows, int m0, int rows, int k0,
                              int k_end, InputStep step, Stage stage, unsigned* to) {
   constexpr int kAtOnce = IsStepped ? 2 : 4;  // as far as weights under way leave registers
@@ -90,8 +90,8 @@ __device__ void stage_inputs(const float* x, int columns, const std::int32_t* in
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       if (word[i] < 0) continue;
-      to[word[i]] = to_bf16_pair(v[i][0], v[i][1]);
-      to[word[i] + 1] = to_bf16_pair(v[i][2], v[i][3]);
+      to[word[i]] = to_bf16_pair(v[i][0], v[i][Crossed ? 2 : 1]);
+      to[word[i] + 1] = to_bf16_pair(v[i][Crossed ? 1 : 2], v[i][3]);
     }
   }
 }
@@ -181,9 +181,11 @@ __global__ void __launch_bounds__(kThreads, Reader::kBlocks) multiply(__grid_con
     for (int k0 = k_begin; k0 < k_end; k0 += stage.columns) {
       __syncthreads();  // the last stage's inputs are read
       if (args.step.silu_scale == 0) {
-        stage_inputs<Vectors, false>(x, part.k, in_rows, m0, staged_rows, k0, k_end, {}, stage, shared);
+        stage_inputs<Vectors, Reader::kCrossed, false>(x, part.k, in_rows, m0, staged_rows, k0, k_end, {}, stage,
+                                                       shared);
       } else {
-        stage_inputs<Vectors, true>(x, part.k, in_rows, m0, staged_rows, k0, k_end, args.step, stage, shared);
+        stage_inputs<Vectors, Reader::kCrossed, true>(x, part.k, in_rows, m0, staged_rows, k0, k_end, args.step, stage,
+                                                      shared);
       }
       __syncthreads();
       const int stop = min(k0 + stage.columns, k_end);

@@ -6,8 +6,10 @@
 //                 memory, as they lie in the file, decoded (ops/weight/bf16_lanes.h) on the way to the instruction
 //   AnyReader     every format and shape, weight by weight: right, and slow
 //
-// All three give an instruction the same columns of a row in the same places, so whatever the format a sum is that of
-// the bfloat16 weights it stands for.
+// All three give an instruction the same columns of a row, so whatever the format a sum is that of the bfloat16 weights
+// it stands for. The columns' places in it are the same too, but for a reader that is kCrossed: of each four columns
+// the second and the third are exchanged, as those of its inputs must be. A Hopper's instruction adds its sixteen
+// products at once, whatever their order (weight_test.cpp compares the bits).
 //
 // A lane is (g, t) = (lane / 4, lane % 4): rows g, g + 8, .. of the warp's, columns 8 t .. 8 t + 7 of a step.
 #pragma once
@@ -42,6 +44,7 @@ template <int Rows, int Ahead>
 class PlainReader {
  public:
   static constexpr bool kIsCoded = false;
+  static constexpr bool kCrossed = false;
   static constexpr int kRingBytes = 0;
   static constexpr int kBlocks = 6;  // a multiprocessor, of the narrow kernel
 
@@ -81,6 +84,7 @@ template <int Rows>
 class AnyReader {
  public:
   static constexpr bool kIsCoded = false;
+  static constexpr bool kCrossed = false;
   static constexpr int kRingBytes = 0;
   static constexpr int kBlocks = 2;
   static constexpr float kFactor = 1;  // of a sum, besides the tensor scale
@@ -137,8 +141,9 @@ class CodedReader {
 
  public:
   static constexpr bool kIsCoded = true;
-  static constexpr int kRingBytes = Stages * kStageBytes;  // of a warp
-  static constexpr int kBlocks = kBits<C> == 4 ? 6 : 5;    // as many as their shared memory leaves
+  static constexpr bool kCrossed = C == Code::Nvfp4 && Rows == 2;  // of the narrow kernel, which stages inputs for it
+  static constexpr int kRingBytes = Stages * kStageBytes;          // of a warp
+  static constexpr int kBlocks = kBits<C> == 4 ? 6 : 5;            // as many as their shared memory leaves
   static constexpr float kFactor = C == Code::Nvfp4 ? bf16_lanes::kNvfp4Factor : 1;
 
   __device__ CodedReader(std::byte* ring, int lane) : ring_(ring), lane_(lane), g_(lane / 4), t_(lane % 4) {
@@ -285,7 +290,8 @@ class CodedReader {
     } else if constexpr (C == Code::Fp8Blocks) {
       return bf16_lanes::fp8_eight(first, second, scale_);
     } else if constexpr (C == Code::Nvfp4) {
-      return bf16_lanes::nvfp4_eight(first, bf16_lanes::nvfp4_scale(u < 2 ? grid_[i].x : grid_[i].y, u % 2));
+      const std::uint32_t scale = bf16_lanes::nvfp4_scale(u < 2 ? grid_[i].x : grid_[i].y, u % 2);
+      return kCrossed ? bf16_lanes::nvfp4_eight_crossed(first, scale) : bf16_lanes::nvfp4_eight(first, scale);
     } else {
       const float scale = u < 2 ? __uint_as_float(grid_[i].x << 16) : __uint_as_float(grid_[i].x & 0xFFFF0000u);
       const float bias = u < 2 ? __uint_as_float(grid_[i].y << 16) : __uint_as_float(grid_[i].y & 0xFFFF0000u);
