@@ -63,35 +63,36 @@ __device__ Stage stage_for(int rows, int run) {
 }
 
 // x[m0 .. m0 + rows, k0 .. k0 + stage.columns) to shared memory; zeros past the columns there are. A thread's reads are
-// under way some at once, whichever rows they are of. Crossed: as a reader that is kCrossed has its weights.
-template <bool Vectors, bool Crossed, bool IsStepped>
+// under way some at once, whichever rows they are of. A kCrossed reader has them in its weights' order.
+template <class Reader, int Tiles, bool Vectors, bool IsStepped>
 __device__ void stage_inputs(const float* x, int columns, const std::int32_t* in_rows, int m0, int rows, int k0,
                              int k_end, InputStep step, Stage stage, unsigned* to) {
-  constexpr int kAtOnce = IsStepped ? 2 : 4;  // as far as weights under way leave registers
+  // As far as weights under way leave registers.
+  constexpr int kAtOnce = Reader::kIsCoded ? 4 : IsStepped ? 1 : 4 / Tiles;
+  constexpr int kSecond = Reader::kCrossed ? 2 : 1, kThird = 3 - kSecond;
   const int width = min(stage.columns, (k_end - k0 + kRound - 1) / kRound * kRound);
-  int m = 0, at = threadIdx.x * 4;
-  while (at < width) {
-    float v[kAtOnce][4];
-    int word[kAtOnce];
+  struct {
+    int m, at;
+  } read = {0, static_cast<int>(threadIdx.x) * 4}, written = read;
+  const auto advance = [rows](auto& place) {
+    if (++place.m == rows) place.m = 0, place.at += 4 * kThreads;
+  };
+  while (read.at < width) {
+    float v[kAtOnce][4], times[IsStepped ? kAtOnce : 1][4];
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      word[i] = at < width ? m * stage.row_words + at / 2 : -1;
-      if (at < width) {
-        const std::int64_t row = in_rows != nullptr ? in_rows[m0 + m] : m0 + m;
-        const float* from = x + row * columns + k0 + at;
-        if constexpr (IsStepped) {
-          read_stepped<Vectors>(from, k_end - k0 - at, step, v[i]);
-        } else {
-          read_four<Vectors>(from, k_end - k0 - at, v[i]);
-        }
-      }
-      if (++m == rows) m = 0, at += 4 * kThreads;
+    for (int i = 0; i < kAtOnce; ++i, advance(read)) {
+      if (read.at >= width) continue;
+      const std::int64_t row = in_rows != nullptr ? in_rows[m0 + read.m] : m0 + read.m;
+      const float* from = x + row * columns + k0 + read.at;
+      read_four<Vectors>(from, k_end - k0 - read.at, v[i]);
+      if constexpr (IsStepped) read_times<Vectors>(from, k_end - k0 - read.at, step, times[i]);
     }
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      if (word[i] < 0) continue;
-      to[word[i]] = to_bf16_pair(v[i][0], v[i][Crossed ? 2 : 1]);
-      to[word[i] + 1] = to_bf16_pair(v[i][Crossed ? 1 : 2], v[i][3]);
+    for (int i = 0; i < kAtOnce; ++i, advance(written)) {
+      if (written.at >= width) continue;
+      if constexpr (IsStepped) take_step(times[i], step, v[i]);
+      *reinterpret_cast<uint2*>(to + written.m * stage.row_words + written.at / 2) =
+          make_uint2(to_bf16_pair(v[i][0], v[i][kSecond]), to_bf16_pair(v[i][kThird], v[i][3]));
     }
   }
 }
@@ -102,9 +103,8 @@ template <int Tiles, class Reader>
 __device__ void stream_weights(Reader& reader, int k0, int stop, int lane, const unsigned* inputs, int rows,
                                int row_words, float (*sums)[4]) {
   const int g = lane / 4, t = lane % 4;
-  const unsigned* row[Tiles];
-#pragma unroll
-  for (int tile = 0; tile < Tiles; ++tile) row[tile] = inputs + min(tile * 8 + g, rows - 1) * row_words + 4 * t;
+  // More than eight rows lie kRowWords apart (stage_for), and there is room for all of them.
+  const unsigned* row = inputs + 4 * t + (Tiles == 1 ? min(g, rows - 1) * row_words : g * kRowWords<Tiles>);
   for (int k = k0; k < stop; k += kRound) {
     if constexpr (Reader::kIsCoded) reader.arrive(k);
 #pragma unroll
@@ -113,14 +113,13 @@ __device__ void stream_weights(Reader& reader, int k0, int stop, int lane, const
       reader.take(u, k + u * kStep, w);
 #pragma unroll
       for (int tile = 0; tile < Tiles; ++tile) {
-        const uint4 x = *reinterpret_cast<const uint4*>(row[tile] + u * kStep / 2);
+        const uint4 x = *reinterpret_cast<const uint4*>(row + tile * 8 * kRowWords<Tiles> + u * kStep / 2);
         mma(sums[tile], w[0].x, w[1].x, w[0].y, w[1].y, x.x, x.y);
         mma(sums[tile], w[0].z, w[1].z, w[0].w, w[1].w, x.z, x.w);
       }
       reader.next(u, k + u * kStep);
     }
-#pragma unroll
-    for (int tile = 0; tile < Tiles; ++tile) row[tile] += kRound / 2;
+    row += kRound / 2;
   }
 }
 
@@ -181,11 +180,10 @@ __global__ void __launch_bounds__(kThreads, Reader::kBlocks) multiply(__grid_con
     for (int k0 = k_begin; k0 < k_end; k0 += stage.columns) {
       __syncthreads();  // the last stage's inputs are read
       if (args.step.silu_scale == 0) {
-        stage_inputs<Vectors, Reader::kCrossed, false>(x, part.k, in_rows, m0, staged_rows, k0, k_end, {}, stage,
-                                                       shared);
+        stage_inputs<Reader, Tiles, Vectors, false>(x, part.k, in_rows, m0, staged_rows, k0, k_end, {}, stage, shared);
       } else {
-        stage_inputs<Vectors, Reader::kCrossed, true>(x, part.k, in_rows, m0, staged_rows, k0, k_end, args.step, stage,
-                                                      shared);
+        stage_inputs<Reader, Tiles, Vectors, true>(x, part.k, in_rows, m0, staged_rows, k0, k_end, args.step, stage,
+                                                   shared);
       }
       __syncthreads();
       const int stop = min(k0 + stage.columns, k_end);
