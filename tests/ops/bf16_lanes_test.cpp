@@ -46,7 +46,9 @@ TEST(Bf16Lanes, EveryE4m3CodeInEveryPlaceIsItsValue) {
 
 TEST(Bf16Lanes, EveryE2m1CodeWithEveryScaleInEveryPlaceIsTheirProduct) {
   for (unsigned scale = 0; scale < 256; ++scale) {
-    const std::uint32_t lanes = bf16_lanes::nvfp4_scale(scale | 0xA500u);  // what stands above the byte is ignored
+    // Either of two scales; what stands above those is ignored.
+    const std::uint32_t pair = bf16_lanes::nvfp4_scales(scale % 2 == 0 ? scale | 0xA55100u : scale << 8 | 0xA50051u);
+    const std::uint32_t lanes = bf16_lanes::nvfp4_scale(pair, static_cast<int>(scale % 2));
     for (unsigned code = 0; code < 16; ++code) {
       const float value =
           e2m1_to_float(static_cast<std::uint8_t>(code)) * e4m3_to_float(static_cast<std::uint8_t>(scale));
@@ -54,6 +56,10 @@ TEST(Bf16Lanes, EveryE2m1CodeWithEveryScaleInEveryPlaceIsTheirProduct) {
         const std::uint32_t codes = (0x5E0F39A7u & ~(15u << 4 * place)) | code << 4 * place;
         ASSERT_TRUE(same(halves(bf16_lanes::nvfp4_eight(codes, lanes))[place], value / bf16_lanes::kNvfp4Factor))
             << code << " x " << scale << " at " << place;
+        const unsigned crossed = place % 4 == 1 || place % 4 == 2 ? place ^ 3 : place;
+        ASSERT_TRUE(
+            same(halves(bf16_lanes::nvfp4_eight_crossed(codes, lanes))[crossed], value / bf16_lanes::kNvfp4Factor))
+            << code << " x " << scale << " at " << place << ", crossed";
         if (!std::isnan(value)) {
           EXPECT_EQ(to_float(to_bfloat16(value)), value);  // no rounding anywhere
         }
@@ -120,7 +126,8 @@ TEST(Bf16Lanes, AnyWeightIsTheDefinitions) {
 
 // Planted control: codes of neighbouring columns exchanged are seen.
 TEST(Bf16Lanes, ANeighboursCodeIsSeen) {
-  const auto got = halves(bf16_lanes::nvfp4_eight(0x76543210u, bf16_lanes::nvfp4_scale(0x38)));
+  const auto got =
+      halves(bf16_lanes::nvfp4_eight(0x76543210u, bf16_lanes::nvfp4_scale(bf16_lanes::nvfp4_scales(0x38), 0)));
   EXPECT_FALSE(same(got[1], e2m1_to_float(2) / bf16_lanes::kNvfp4Factor));
   EXPECT_TRUE(same(got[2], e2m1_to_float(2) / bf16_lanes::kNvfp4Factor));
 }

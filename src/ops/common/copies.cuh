@@ -24,6 +24,17 @@ __device__ inline void copy_async(void* to, const void* from) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_at), "l"(from), "n"(Bytes) : "memory");
   }
 }
+// Four matrices of eight rows of 16 bytes, each lane at a row of one of them (lane / 8 says which): a lane gets word
+// lane % 4 of row lane / 4 of each.
+__device__ inline uint4 read_matrices(const void* row) {
+  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  uint4 words;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "r"(at)
+               : "memory");
+  return words;
+}
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int Pending>
 __device__ inline void wait_for_copies() {

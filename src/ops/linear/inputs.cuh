@@ -18,14 +18,21 @@ __device__ void read_four(const float* at, int live, float (&v)[4]) {
   }
 }
 
-// The same of inputs that become something else on the way.
+// Inputs that become something else on the way: what they take, and what it makes of them.
+template <bool Vectors>
+__device__ void read_times(const float* at, int live, InputStep step, float (&times)[4]) {
+  if (step.times_behind != 0) read_four<Vectors>(at + step.times_behind, live, times);
+}
+__device__ inline void take_step(const float (&times)[4], InputStep step, float (&v)[4]) {
+#pragma unroll
+  for (int j = 0; j < 4; ++j) v[j] = silu(step.silu_scale * v[j]) * (step.times_behind != 0 ? times[j] : 1.0F);
+}
 template <bool Vectors>
 __device__ void read_stepped(const float* at, int live, InputStep step, float (&v)[4]) {
-  float times[4] = {1, 1, 1, 1};
+  float times[4];
   read_four<Vectors>(at, live, v);
-  if (step.times_behind != 0) read_four<Vectors>(at + step.times_behind, live, times);
-#pragma unroll
-  for (int j = 0; j < 4; ++j) v[j] = silu(step.silu_scale * v[j]) * times[j];
+  read_times<Vectors>(at, live, step, times);
+  take_step(times, step, v);
 }
 
 }  // namespace rondo::cuda::product

@@ -40,8 +40,8 @@ struct Args {
   const std::int32_t* num_active;
 };
 
-// Columns of x that a block keeps at hand, as bf16. Rows lie 64 bytes off a multiple of 128, so that a quarter warp's
-// reads fall into different banks.
+// Columns of x that a block keeps at hand, as bf16, of 8 Tiles rows; of fewer rows more of them (stage_for). Rows lie
+// 64 bytes off a multiple of 128, so that a quarter warp's reads fall into different banks.
 template <int Tiles>
 constexpr int kStage = Tiles == 1 ? 1024 : 512;
 template <int Tiles>
@@ -51,33 +51,60 @@ constexpr int kInputBytes = std::max(8 * Tiles * kRowWords<Tiles> * 4, 8 * Tiles
 template <class Reader, int Tiles>
 constexpr int kSharedBytes = kInputBytes<Tiles> + kWarps* Reader::kRingBytes;
 
-// x[m0 .. m0 + rows, k0 .. k0 + kStage) to shared memory; zeros past the columns there are.
-template <int Tiles, bool Vectors, bool IsStepped>
+struct Stage {
+  int columns, row_words;
+};
+// Each stage begins with a wait for inputs, while hardly any weights are under way: as few of them as the room allows.
+template <int Tiles>
+__device__ Stage stage_for(int rows, int run) {
+  int columns = kStage<Tiles>;
+  for (int room = 8 * Tiles; room / 2 >= rows && columns < run; room /= 2) columns *= 2;
+  return {columns, (columns * 2 + 64) / 4};
+}
+
+// x[m0 .. m0 + rows, k0 .. k0 + stage.columns) to shared memory; zeros past the columns there are. A thread's reads are
+// under way some at once, whichever rows they are of. A kCrossed reader has them in its weights' order.
+template <class Reader, int Tiles, bool Vectors, bool IsStepped>
 __device__ void stage_inputs(const float* x, int columns, const std::int32_t* in_rows, int m0, int rows, int k0,
-                             int k_end, InputStep step, unsigned* to) {
-  const int width = min(kStage<Tiles>, (k_end - k0 + kRound - 1) / kRound * kRound);
-#pragma unroll(IsStepped ? Tiles : 4)  // as far as weights under way leave registers
-  for (int i = threadIdx.x; i < rows * (width / 4); i += kThreads) {
-    const int m = i / (width / 4), at = i % (width / 4) * 4, k = k0 + at;
-    const std::int64_t row = in_rows != nullptr ? in_rows[m0 + m] : m0 + m;
-    float v[4];
-    if constexpr (IsStepped) {
-      read_stepped<Vectors>(x + row * columns + k, k_end - k, step, v);
-    } else {
-      read_four<Vectors>(x + row * columns + k, k_end - k, v);
+                             int k_end, InputStep step, Stage stage, unsigned* to) {
+  // As far as weights under way leave registers.
+  constexpr int kAtOnce = Reader::kIsCoded ? 4 : IsStepped ? 1 : 4 / Tiles;
+  constexpr int kSecond = Reader::kCrossed ? 2 : 1, kThird = 3 - kSecond;
+  const int width = min(stage.columns, (k_end - k0 + kRound - 1) / kRound * kRound);
+  struct {
+    int m, at;
+  } read = {0, static_cast<int>(threadIdx.x) * 4}, written = read;
+  const auto advance = [rows](auto& place) {
+    if (++place.m == rows) place.m = 0, place.at += 4 * kThreads;
+  };
+  while (read.at < width) {
+    float v[kAtOnce][4], times[IsStepped ? kAtOnce : 1][4];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i, advance(read)) {
+      if (read.at >= width) continue;
+      const std::int64_t row = in_rows != nullptr ? in_rows[m0 + read.m] : m0 + read.m;
+      const float* from = x + row * columns + k0 + read.at;
+      read_four<Vectors>(from, k_end - k0 - read.at, v[i]);
+      if constexpr (IsStepped) read_times<Vectors>(from, k_end - k0 - read.at, step, times[i]);
     }
-    unsigned* word = to + m * kRowWords<Tiles> + at / 2;
-    word[0] = to_bf16_pair(v[0], v[1]);
-    word[1] = to_bf16_pair(v[2], v[3]);
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i, advance(written)) {
+      if (written.at >= width) continue;
+      if constexpr (IsStepped) take_step(times[i], step, v[i]);
+      *reinterpret_cast<uint2*>(to + written.m * stage.row_words + written.at / 2) =
+          make_uint2(to_bf16_pair(v[i][0], v[i][kSecond]), to_bf16_pair(v[i][kThird], v[i][3]));
+    }
   }
 }
 
-// The reader has the weights from k0 on; afterwards those behind the stage.
-template <class Reader, int Tiles>
-__device__ void stream_weights(Reader& reader, int k0, int k_end, int lane, const unsigned* inputs,
-                               float (&sums)[Tiles][4]) {
+// The reader has the weights from k0 on; afterwards those behind `stop`. The stage has inputs of so many rows from k0
+// on: what stands in a column of an instruction past them reaches no other column's sum, so it may be the last again.
+template <int Tiles, class Reader>
+__device__ void stream_weights(Reader& reader, int k0, int stop, int lane, const unsigned* inputs, int rows,
+                               int row_words, float (*sums)[4]) {
   const int g = lane / 4, t = lane % 4;
-  const int stop = min(k0 + kStage<Tiles>, k_end);
+  // More than eight rows lie kRowWords apart (stage_for), and there is room for all of them.
+  const unsigned* row = inputs + 4 * t + (Tiles == 1 ? min(g, rows - 1) * row_words : g * kRowWords<Tiles>);
   for (int k = k0; k < stop; k += kRound) {
     if constexpr (Reader::kIsCoded) reader.arrive(k);
 #pragma unroll
@@ -86,13 +113,13 @@ __device__ void stream_weights(Reader& reader, int k0, int k_end, int lane, cons
       reader.take(u, k + u * kStep, w);
 #pragma unroll
       for (int tile = 0; tile < Tiles; ++tile) {
-        const uint4 x = *reinterpret_cast<const uint4*>(inputs + (tile * 8 + g) * kRowWords<Tiles> +
-                                                        (k - k0 + u * kStep + 8 * t) / 2);
+        const uint4 x = *reinterpret_cast<const uint4*>(row + tile * 8 * kRowWords<Tiles> + u * kStep / 2);
         mma(sums[tile], w[0].x, w[1].x, w[0].y, w[1].y, x.x, x.y);
         mma(sums[tile], w[0].z, w[1].z, w[0].w, w[1].w, x.z, x.w);
       }
       reader.next(u, k + u * kStep);
     }
+    row += kRound / 2;
   }
 }
 
@@ -129,10 +156,12 @@ __global__ void __launch_bounds__(kThreads, Reader::kBlocks) multiply(__grid_con
   if (part.begin != nullptr) {
     if (static_cast<int>(blockIdx.y) >= *args.num_active) return;
     expert = args.active[blockIdx.y];
+    // Before where its rows are is known: the weights take longest.
+    reader.aim(part.weight, expert, n0 + warp * 16, part.n);
+    reader.start(k_begin, k_end);
     const std::int32_t first = part.begin[expert];
     rows = part.begin[expert + 1] - first;
     m_begin = 0, m_end = rows;
-    reader.aim(part.weight, expert, n0 + warp * 16, part.n);
     out += static_cast<std::int64_t>(first) * part.n;
     if (in_rows != nullptr) {
       in_rows += first;
@@ -145,18 +174,24 @@ __global__ void __launch_bounds__(kThreads, Reader::kBlocks) multiply(__grid_con
 
   for (int m0 = m_begin; m0 < m_end; m0 += 8 * Tiles) {
     float sums[Tiles][4] = {};
-    if (part.begin != nullptr) reader.start(k_begin, k_end);
-    // What stands in a column of an instruction past the rows there are reaches no other column's sum.
+    if (m0 != m_begin) reader.start(k_begin, k_end);  // an expert's: the same weights for its next rows
     const int staged_rows = min(8 * Tiles, m_end - m0);
-    for (int k0 = k_begin; k0 < k_end; k0 += kStage<Tiles>) {
+    const Stage stage = stage_for<Tiles>(staged_rows, k_end - k_begin);
+    for (int k0 = k_begin; k0 < k_end; k0 += stage.columns) {
       __syncthreads();  // the last stage's inputs are read
       if (args.step.silu_scale == 0) {
-        stage_inputs<Tiles, Vectors, false>(x, part.k, in_rows, m0, staged_rows, k0, k_end, {}, shared);
+        stage_inputs<Reader, Tiles, Vectors, false>(x, part.k, in_rows, m0, staged_rows, k0, k_end, {}, stage, shared);
       } else {
-        stage_inputs<Tiles, Vectors, true>(x, part.k, in_rows, m0, staged_rows, k0, k_end, args.step, shared);
+        stage_inputs<Reader, Tiles, Vectors, true>(x, part.k, in_rows, m0, staged_rows, k0, k_end, args.step, stage,
+                                                   shared);
       }
       __syncthreads();
-      stream_weights<Reader, Tiles>(reader, k0, k_end, lane, shared, sums);
+      const int stop = min(k0 + stage.columns, k_end);
+      if (Tiles == 1 || staged_rows <= 8) {
+        stream_weights<1>(reader, k0, stop, lane, shared, staged_rows, stage.row_words, sums);
+      } else {
+        stream_weights<Tiles>(reader, k0, stop, lane, shared, staged_rows, stage.row_words, sums);
+      }
     }
     __syncthreads();
     auto* partial = reinterpret_cast<float*>(shared);  // [8 Tiles, kTile + pad]

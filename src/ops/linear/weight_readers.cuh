@@ -6,8 +6,10 @@
 //                 memory, as they lie in the file, decoded (ops/weight/bf16_lanes.h) on the way to the instruction
 //   AnyReader     every format and shape, weight by weight: right, and slow
 //
-// All three give an instruction the same columns of a row in the same places, so whatever the format a sum is that of
-// the bfloat16 weights it stands for.
+// All three give an instruction the same columns of a row, so whatever the format a sum is that of the bfloat16 weights
+// it stands for. The columns' places in it are the same too, but for a reader that is kCrossed: of each four columns
+// the second and the third are exchanged, as those of its inputs must be. A Hopper's instruction adds its sixteen
+// products at once, whatever their order (weight_test.cpp compares the bits).
 //
 // A lane is (g, t) = (lane / 4, lane % 4): rows g, g + 8, .. of the warp's, columns 8 t .. 8 t + 7 of a step.
 #pragma once
@@ -42,6 +44,7 @@ template <int Rows, int Ahead>
 class PlainReader {
  public:
   static constexpr bool kIsCoded = false;
+  static constexpr bool kCrossed = false;
   static constexpr int kRingBytes = 0;
   static constexpr int kBlocks = 6;  // a multiprocessor, of the narrow kernel
 
@@ -81,6 +84,7 @@ template <int Rows>
 class AnyReader {
  public:
   static constexpr bool kIsCoded = false;
+  static constexpr bool kCrossed = false;
   static constexpr int kRingBytes = 0;
   static constexpr int kBlocks = 2;
   static constexpr float kFactor = 1;  // of a sum, besides the tensor scale
@@ -124,7 +128,7 @@ template <Code C>
 constexpr bool kIsAffine = C == Code::Affine4 || C == Code::Affine6 || C == Code::Affine8;
 
 // Stages: of the ring, of which all but one are under way. A warp reads a row's stage in pieces of 16 bytes; they lie
-// in the ring so that the lanes of one read (eight rows' 4 bytes, four rows' 8) find theirs in different banks.
+// in the ring so that the lanes of one read (eight rows' 16 bytes, four rows' 8) find theirs in different banks.
 template <Code C, int Rows, int Stages>
 class CodedReader {
   static constexpr int kWarpRows = kRowsEach * Rows;
@@ -137,11 +141,19 @@ class CodedReader {
 
  public:
   static constexpr bool kIsCoded = true;
-  static constexpr int kRingBytes = Stages * kStageBytes;  // of a warp
-  static constexpr int kBlocks = kBits<C> == 4 ? 6 : 5;    // as many as their shared memory leaves
+  static constexpr bool kCrossed = C == Code::Nvfp4 && Rows == 2;  // of the narrow kernel, which stages inputs for it
+  static constexpr int kRingBytes = Stages * kStageBytes;          // of a warp
+  static constexpr int kBlocks = kBits<C> == 4 ? 6 : 5;            // as many as their shared memory leaves
   static constexpr float kFactor = C == Code::Nvfp4 ? bf16_lanes::kNvfp4Factor : 1;
 
-  __device__ CodedReader(std::byte* ring, int lane) : ring_(ring), lane_(lane), g_(lane / 4), t_(lane % 4) {}
+  __device__ CodedReader(std::byte* ring, int lane) : ring_(ring), lane_(lane), g_(lane / 4), t_(lane % 4) {
+    const int row = lane / kRowPieces;
+    copies_to_ = kBits<C> == 6 ? lane * 16 : row * kRowBytes + place(row, lane % kRowPieces) * 16;
+    if constexpr (kBits<C> == 4) {
+      const int matrix_row = lane / 8 % Rows * kRowsEach + lane % 8, step = lane / 8 / Rows;
+      matrices_at_ = matrix_row * kRowBytes + place(matrix_row, step) * 16;
+    }
+  }
 
   __device__ void aim(const PartWeight& weight, int expert, int n_first, int n) {
     const CodedView& view = weight.view;
@@ -195,17 +207,16 @@ class CodedReader {
     if constexpr (C == Code::Fp8Blocks) next_scale_ = block_scale(k);
   }
   __device__ void copy(int k) {
-    std::byte* slot = ring_ + written_ * kStageBytes;
-    written_ = written_ + 1 == Stages ? 0 : written_ + 1;
+    std::byte* slot = ring_ + written_;
+    written_ = after(written_);
     if (k >= k_end_) return;
-    const int codes_at = k / 8 * kBits<C>;
+    const unsigned codes_at = static_cast<unsigned>(k) / 8 * kBits<C>;
 #pragma unroll
-    for (int j = 0; j < kPieces; ++j) {
-      const int piece = lane_ + j * kWarp, row = piece / kRowPieces;
-      copy_async<16>(slot + row * kRowBytes + place(row, piece % kRowPieces) * 16, from_[j] + codes_at);
+    for (int j = 0; j < kPieces; ++j) {  // place() is the same for each of them
+      copy_async<16>(slot + copies_to_ + j * kWarp * 16, from_[j] + codes_at);
     }
     if constexpr (kHasGrid) {
-      const int grid_at = C == Code::Nvfp4 ? k / 16 : k / 64 * 2;
+      const unsigned grid_at = C == Code::Nvfp4 ? static_cast<unsigned>(k) / 16 : static_cast<unsigned>(k) / 64 * 2;
 #pragma unroll
       for (int j = 0; j < kGridPieces; ++j) {
         copy_async<4>(slot + kWarpRows * kRowBytes + (lane_ + j * kWarp) * 4, grid_from_[j] + grid_at);
@@ -213,12 +224,16 @@ class CodedReader {
     }
   }
   __device__ void open(int k) {
-    at_ = ring_ + read_ * kStageBytes;
-    read_ = read_ + 1 == Stages ? 0 : read_ + 1;
+    at_ = ring_ + read_;
+    read_ = after(read_);
     if constexpr (kHasGrid) {
 #pragma unroll
       for (int i = 0; i < Rows; ++i) {
         grid_[i] = *reinterpret_cast<const uint2*>(at_ + kWarpRows * kRowBytes + (i * kRowsEach + g_) * kGridBytes);
+        if constexpr (C == Code::Nvfp4) {  // the lane's four of the eight, a step's each
+          const std::uint32_t own = __byte_perm(grid_[i].x, grid_[i].y, t_ < 2 ? 0x6420 : 0x7531);
+          grid_[i] = make_uint2(bf16_lanes::nvfp4_scales(own), bf16_lanes::nvfp4_scales(own >> 16));
+        }
       }
     } else if constexpr (C == Code::Fp8Blocks) {
       scale_ = next_scale_;
@@ -226,7 +241,10 @@ class CodedReader {
     }
   }
 
-  __device__ void take(int u, int /*k*/, uint4 (&to)[Rows]) const {
+  __device__ void take(int u, int /*k*/, uint4 (&to)[Rows]) {
+    if constexpr (kBits<C> == 4) {
+      if (u % kStepsRead == 0) codes_ = read_matrices(at_ + (matrices_at_ ^ u * 16));
+    }
 #pragma unroll
     for (int i = 0; i < Rows; ++i) {
       const bf16_lanes::Eight eight = decoded(u, i);
@@ -236,6 +254,9 @@ class CodedReader {
   __device__ void next(int /*u*/, int /*k*/) {}
 
  private:
+  static constexpr int kStepsRead = 4 / Rows;  // by four matrices: eight rows' 16 bytes, which are a step's, each
+
+  static __device__ int after(int stage) { return stage + kStageBytes == kRingBytes ? 0 : stage + kStageBytes; }
   static __device__ int place(int row, int piece) {
     if constexpr (kBits<C> == 4) return piece ^ (row >> 1 & 3);
     if constexpr (kBits<C> == 8) return piece ^ (row & 3) << 1;
@@ -253,7 +274,8 @@ class CodedReader {
     const std::byte* row = at_ + (i * kRowsEach + g_) * kRowBytes;
     std::uint32_t first, second = 0;
     if constexpr (kBits<C> == 4) {
-      first = *reinterpret_cast<const std::uint32_t*>(row + place(g_, u) * 16 + t_ * 4);
+      const int matrix = u % kStepsRead * Rows + i;
+      first = matrix == 0 ? codes_.x : matrix == 1 ? codes_.y : matrix == 2 ? codes_.z : codes_.w;
     } else if constexpr (kBits<C> == 8) {
       const uint2 both = *reinterpret_cast<const uint2*>(row + place(g_, 2 * u + t_ / 2) * 16 + t_ % 2 * 8);
       first = both.x, second = both.y;
@@ -268,8 +290,8 @@ class CodedReader {
     } else if constexpr (C == Code::Fp8Blocks) {
       return bf16_lanes::fp8_eight(first, second, scale_);
     } else if constexpr (C == Code::Nvfp4) {
-      const unsigned word = u < 2 ? grid_[i].x : grid_[i].y;
-      return bf16_lanes::nvfp4_eight(first, bf16_lanes::nvfp4_scale(word >> (u % 2 * 16 + t_ / 2 * 8)));
+      const std::uint32_t scale = bf16_lanes::nvfp4_scale(u < 2 ? grid_[i].x : grid_[i].y, u % 2);
+      return kCrossed ? bf16_lanes::nvfp4_eight_crossed(first, scale) : bf16_lanes::nvfp4_eight(first, scale);
     } else {
       const float scale = u < 2 ? __uint_as_float(grid_[i].x << 16) : __uint_as_float(grid_[i].x & 0xFFFF0000u);
       const float bias = u < 2 ? __uint_as_float(grid_[i].y << 16) : __uint_as_float(grid_[i].y & 0xFFFF0000u);
@@ -279,10 +301,13 @@ class CodedReader {
 
   std::byte* ring_;
   const std::byte* at_ = nullptr;
-  int lane_, g_, t_, k_end_ = 0, written_ = 0, read_ = 0;
+  int lane_, g_, t_, k_end_ = 0;
+  int written_ = 0, read_ = 0;           // bytes of the ring before the stage
+  int copies_to_ = 0, matrices_at_ = 0;  // bytes of a stage before what the lane writes, and reads
+  uint4 codes_;
   const std::uint8_t* from_[kPieces];
   const std::uint8_t* grid_from_[kHasGrid ? kGridPieces : 1];
-  uint2 grid_[Rows];
+  uint2 grid_[Rows];  // of Nvfp4: four scales as bfloat16
   const std::uint8_t* block_scales_ = nullptr;
   bool wide_scales_ = false;
   float scale_ = 0, next_scale_ = 0;

@@ -140,10 +140,27 @@ RONDO_BOTH Eight fp8_eight(std::uint32_t first, std::uint32_t second, float scal
 // changes no bit but the exponent's: the sum is multiplied by kNvfp4Factor along with tensor_scale.
 constexpr float kNvfp4Factor = 128;
 
-// The scale in both halves; E4M3 in the low byte of `code`.
-RONDO_BOTH std::uint32_t nvfp4_scale(std::uint32_t code) {
-  const float scale = e4m3_pair(code & 0xFFu).low * 0x1p119F;
-  return bf16_pair(scale, scale);
+// Two scales, of the E4M3 codes in the two low bytes of `codes`, and one of them in both halves.
+RONDO_BOTH std::uint32_t nvfp4_scales(std::uint32_t codes) {
+  constexpr std::uint32_t kPower = 0x7B007B00u;  // 2^119
+  return bf16_products(fp8_two(codes), kPower);
+}
+RONDO_BOTH std::uint32_t nvfp4_scale(std::uint32_t scales, int which) {
+#ifdef __CUDA_ARCH__  // in these words no instruction: those that multiply can take a half twice
+  std::uint32_t twice;
+  if (which == 0) {
+    asm("{\n\t.reg .b16 low, high;\n\tmov.b32 {low, high}, %1;\n\tmov.b32 %0, {low, low};\n\t}"
+        : "=r"(twice)
+        : "r"(scales));
+  } else {
+    asm("{\n\t.reg .b16 low, high;\n\tmov.b32 {low, high}, %1;\n\tmov.b32 %0, {high, high};\n\t}"
+        : "=r"(twice)
+        : "r"(scales));
+  }
+  return twice;
+#else
+  return bytes_of(scales, scales, which == 0 ? 0x1010u : 0x3232u);
+#endif
 }
 RONDO_BOTH Eight nvfp4_eight(std::uint32_t codes, std::uint32_t scale) {
   // The upper half of a word is one column ahead of the lower: then columns 0 and 1 stand in place for one mask.
@@ -155,15 +172,34 @@ RONDO_BOTH Eight nvfp4_eight(std::uint32_t codes, std::uint32_t scale) {
   return {bf16_products(x, scale), bf16_products(y, scale), bf16_products(z, scale), bf16_products(w, scale)};
 }
 
+// The same, columns 1 and 2 and columns 5 and 6 exchanged: a word's halves then are two bytes' lower nibbles, or their
+// upper ones, and a byte with zeros above it can be shifted to both of its places before the one mask that is needed.
+RONDO_BOTH std::uint32_t nvfp4_lower(std::uint32_t bytes) { return (bytes << 12 | bytes << 6) & 0x81C081C0u; }
+RONDO_BOTH std::uint32_t nvfp4_upper(std::uint32_t bytes) { return (bytes & 0x00F000F0u) * 0x104u & 0x81C081C0u; }
+RONDO_BOTH Eight nvfp4_eight_crossed(std::uint32_t codes, std::uint32_t scale) {
+  const std::uint32_t low = bytes_of(codes, 0, 0x4140), high = bytes_of(codes, 0, 0x4342);
+  return {bf16_products(nvfp4_lower(low), scale), bf16_products(nvfp4_upper(low), scale),
+          bf16_products(nvfp4_lower(high), scale), bf16_products(nvfp4_upper(high), scale)};
+}
+
 // Affine: the low `Bits` bits of each code; its value as a float32 without a conversion: 2^23 has room for it below.
+constexpr std::uint32_t kRoom = 0x4B000000u;
 RONDO_BOTH float affine_value(std::uint32_t code, float scale, float bias) {
-  return fmaf(as_float(0x4B000000u | code) - 0x1p23F, scale, bias);
+  return fmaf(as_float(kRoom | code) - 0x1p23F, scale, bias);
 }
 // Eight codes as a stream of bits, lowest first, in Bits / 4 words (the rest of the second is ignored).
 template <int Bits>
 RONDO_BOTH Eight affine_eight(std::uint32_t first, std::uint32_t second, float scale, float bias) {
   constexpr std::uint32_t kMask = (1u << Bits) - 1;
+  // Codes that have a byte each, every other one's in one of the words: a permutation of bytes puts one where it goes.
+  constexpr std::uint32_t kNibbles = 0x0F0F0F0Fu;
+  const std::uint32_t even = first & kNibbles, odd = first >> 4 & kNibbles;
   const auto value = [&](int i) {
+    if constexpr (Bits == 4 || Bits == 8) {
+      const std::uint32_t bytes = Bits == 8 ? (i < 4 ? first : second) : i % 2 == 0 ? even : odd;
+      const std::uint32_t byte = static_cast<std::uint32_t>(Bits == 8 ? i % 4 : i / 2);
+      return fmaf(as_float(bytes_of(bytes, kRoom, 0x7440u | byte)) - 0x1p23F, scale, bias);
+    }
     const int at = i * Bits;
     std::uint32_t code = at < 32 ? first >> at : second >> (at - 32);
     if (at < 32 && at + Bits > 32) code |= second << (32 - at);
