@@ -16,8 +16,8 @@ struct NetCase {
   Gate gate = Gate::Silu;
   Values values = Values::Even;
 };
-// One, two and three V heads a K head, one block of a GPU a head and two, shorter convolutions; the last ones are
-// shapes that a GPU leaves to the three: heads that are no vectors, a longer convolution, a fifth V head a K head.
+// One, two and three V heads a K head, shorter convolutions; the last ones are shapes that a GPU leaves to the three:
+// heads that are no vectors, a longer convolution, a ninth V head a K head.
 constexpr NetCase kCases[] = {{{2, 6, 16, 20}, 4},
                               {{1, 1, 7, 68}, 4, Gate::Sigmoid},
                               {{2, 4, 12, 64}, 3},
@@ -25,7 +25,7 @@ constexpr NetCase kCases[] = {{{2, 6, 16, 20}, 4},
                               {{1, 3, 16, 96}, 4, Gate::Silu, Values::Wild},
                               {{1, 2, 5, 3}, 4},
                               {{1, 2, 8, 8}, 6},
-                              {{1, 5, 8, 68}, 4}};
+                              {{1, 9, 8, 20}, 4}};
 
 enum class Way { Whole, ThreeOps };
 
@@ -113,6 +113,18 @@ TEST_P(DeltaNetRowsOn, IsItsThreeOpsAtHeadsOf128) {
                                         in_slices({1, 2, 21}, 20), in_slices({2, 0, 9}, 1)});
     EXPECT_TRUE(same_history(play(whole, machine, schedule), play(three, machine, schedule))) << ratio;
   }
+}
+
+// There a GPU has other code for long spans.
+TEST_P(DeltaNetRowsOn, KeepsTheBitsOfASequenceAtHeadsOf128) {
+  Machine machine(GetParam(), 2);
+  const NetCase c{{1, 2, 128, 128}, 4};
+  const Timeline line{0, 1, 24};
+  Net whole(c, Way::Whole), single(c, Way::Whole), drafted(c, Way::Whole);
+  const Played want = play(whole, machine, in_slices(line, 24));
+  EXPECT_TRUE(same_history(play(single, machine, in_slices(line, 1)), want));
+  const Windows windows{11, 1, 3, [](int i) { return i % 4; }};
+  EXPECT_TRUE(same_history(play(drafted, machine, in_windows(line, windows)), want));
 }
 
 TEST_P(DeltaNetOn, AgreesWithTheReference) {

@@ -15,9 +15,11 @@ struct DeltaCase {
   DeltaSpec spec;
   Values values = Values::Even;
 };
-// Columns with and without tails of 4, 8, 16 lanes and of four vectors; one, two and three V heads a K head.
+// Columns with and without tails of 4, 8, 16 lanes and of four vectors, and of two blocks of a GPU; one, two and three
+// V heads a K head.
 constexpr DeltaCase kCases[] = {
-    {{2, 6, 16, 20}}, {{1, 1, 7, 70}}, {{2, 4, 12, 64}}, {{1, 2, 5, 3}}, {{1, 1, 16, 16}, Values::Wild}};
+    {{2, 6, 16, 20}}, {{1, 1, 7, 70}}, {{2, 4, 12, 64}}, {{1, 2, 5, 3}}, {{1, 1, 16, 16}, Values::Wild},
+    {{1, 1, 5, 130}}};
 
 class Delta : public StatefulOp {
  public:

@@ -2,10 +2,17 @@
 // every fourth row of 32 of them in registers, from the first row of the span to the last: certain rows move the stored
 // state, drafts only the registers, and what they would add is logged. Folding repeats the step's own two roundings.
 //
-// The blocks of all V heads that share a K head are a cluster. What several of them read and one writes (the logs of
-// keys and decays, the convolution's past of q and k) is written when all of them have read it. delta_net convolves a
-// row's inputs on their way in, and norms its outputs once the cluster has all of them: the operations of conv_cuda.cu
-// and norm.cuh, in their order.
+// What a row needs besides the state is made while the state does the row before: a thread has one channel of q, k or v
+// (of delta_net: convolved on its way in) or one column of the output's gate. So a row costs two barriers. delta_net
+// norms a row's outputs while the next row is under way. Its operations are those of conv_cuda.cu and norm.cuh, in
+// their order.
+//
+// The blocks of all V heads that share a K head are a cluster. What several of them read and one writes (the
+// convolution's past of q and k; of a head of several blocks the logs of keys and decays) is written when all of them
+// have read it.
+#include <algorithm>
+
+#include "ops/common/copies.cuh"
 #include "ops/common/launch.cuh"
 #include "ops/common/warp.cuh"
 #include "ops/delta/delta_cuda.h"
@@ -15,11 +22,15 @@ namespace rondo::cuda {
 namespace {
 
 constexpr int kSums = 4;  // warps that share 32 columns
-constexpr int kColumns = 64, kThreads = kColumns * kSums, kWarps = kThreads / kWarp;
+constexpr int kColumns = 128, kThreads = kColumns * kSums;
 constexpr int kMaxKeyDim = 128, kRowsEach = kMaxKeyDim / kSums;
 constexpr int kMaxPast = 3;  // inputs a convolution looks back
 constexpr int kMaxCluster = 8;
-static_assert(kThreads == 2 * kMaxKeyDim);  // a thread an element of q or of k
+constexpr int kFolds = 8;                             // logged rows that are brought in together
+static_assert(kColumns == kMaxKeyDim && kSums == 4);  // a quarter of the threads each: q, k, v, the gate
+
+// Which thread makes what of a row there is once a head, each in a warp of its own.
+constexpr int kDecayThread = 3 * kColumns, kBetaThread = kDecayThread + kWarp, kNormWarp = kBetaThread / kWarp + 1;
 
 struct DeltaArgs {
   const RowSpan* spans;
@@ -39,15 +50,34 @@ struct NetArgs {
   bool sigmoid_gate;
 };
 
-// What the warps share of one row.
-struct RowRoom {
-  float squares[kWarps];
-  float keys[2][kMaxKeyDim];  // q, k
-  float read[kSums][kColumns], answer[kSums][kColumns];
+// One number for each row of the state, those of a thread's next to each other: four at a time, and the threads of a
+// warp that write them meet no bank twice.
+struct alignas(16) Keys {
+  float of[kSums][kRowsEach + 8];
+
+  __device__ float& operator[](int i) { return of[i % kSums][i / kSums]; }
+  __device__ float4 four(int sum, int r) const { return *reinterpret_cast<const float4*>(&of[sum][r]); }
 };
 
-// Between these two, every thread of the cluster has done what stands before the first.
-__device__ void arrive_in_cluster() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
+// What the warps share of one row; of pairs, the row under way has one half and the next row the other.
+struct alignas(16) RowRoom {
+  float read[kSums][kColumns], answer[kSums][kColumns];
+  Keys keys[2][2];  // q, k
+  float gate[2][kColumns], gain[kColumns];
+  float value[2][kColumns];
+  float decay[2], beta[2];
+  float dt_bias, decay_rate;
+  float squares[2 * kMaxKeyDim / kWarp];
+};
+
+struct FoldRoom {
+  Keys keys[kFolds];
+  float delta[kFolds][kColumns], decay[kFolds];
+};
+
+// Between these two, every thread of the cluster has done what stands before the first, as far as it waited for that
+// itself: what it read lies in shared memory. So nothing is fenced, and the state on its way in is not waited for.
+__device__ void arrive_in_cluster() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 __device__ void wait_for_cluster() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 
 // The same number, of which the compiler knows nothing: addresses that it makes come about where they are used, and do
@@ -61,113 +91,6 @@ __device__ float decay_of(float a, float dt_bias, float decay_rate) {
   const float x = a + dt_bias;
   const float softplus = x > 20.0F ? x : log1pf(expf(x));
   return expf(decay_rate * softplus);
-}
-
-// What a thread's convolution needs of a channel, in shared memory, as registers are scarce: weights and past inputs of
-// every thread. Shorter kernels have zeros in front.
-struct ChannelRoom {
-  float weight[kMaxPast + 1][kThreads], past[kMaxPast][kThreads];
-};
-
-// One channel of u: where it stands and, for delta_net, its convolution. Not live: zeros, for a thread without one.
-struct Channel {
-  int at;
-  bool live;
-  ChannelRoom* room;
-
-  __device__ float& past(int j) const { return room->past[j][threadIdx.x]; }
-  __device__ void read_weights(const NetArgs& n, int channels) const {
-#pragma unroll
-    for (int j = 0; j <= kMaxPast; ++j) {
-      const int tap = j - (kMaxPast - n.past);
-      room->weight[j][threadIdx.x] = live && tap >= 0 ? n.weight[static_cast<std::int64_t>(tap) * channels + at] : 0.0F;
-    }
-  }
-  // The inputs before the span, the folded ones among them.
-  __device__ void read_past(const NetArgs& n, const RowSpan& span, int channels) const {
-#pragma unroll
-    for (int j = 0; j < kMaxPast; ++j) {
-      const int i = j - (kMaxPast - n.past), from = i + span.fold;
-      past(j) = 0;
-      if (!live || i < 0 || span.start_pos == 0) continue;
-      const std::int64_t row = from < n.past ? static_cast<std::int64_t>(span.slot) * n.past + from
-                                             : static_cast<std::int64_t>(span.slot) * n.log_rows + from - n.past;
-      past(j) = (from < n.past ? n.history : n.log)[row * channels + at];
-    }
-  }
-  __device__ float convolve(float x) const {
-    float sum = 0;
-#pragma unroll
-    for (int j = 0; j < kMaxPast; ++j) sum = fmaf(room->weight[j][threadIdx.x], past(j), sum);
-    sum = fmaf(room->weight[kMaxPast][threadIdx.x], x, sum);
-#pragma unroll
-    for (int j = 0; j + 1 < kMaxPast; ++j) past(j) = past(j + 1);
-    past(kMaxPast - 1) = x;
-    return silu(sum);
-  }
-  __device__ void keep_past(const NetArgs& n, const RowSpan& span, int channels) const {
-#pragma unroll
-    for (int j = 0; j < kMaxPast; ++j) {
-      const int i = j - (kMaxPast - n.past);
-      if (live && i >= 0)
-        n.history[(static_cast<std::int64_t>(here(span.slot)) * n.past + i) * channels + at] = past(j);
-    }
-  }
-  __device__ void log(const NetArgs& n, const RowSpan& span, int draft, int channels, float x) const {
-    if (live) n.log[(static_cast<std::int64_t>(here(span.slot)) * n.log_rows + draft) * channels + at] = x;
-  }
-};
-
-// What a thread reads of a row: its element of q or k, its column of v, and the head's gates.
-struct RowInputs {
-  float key, value, a, b;
-};
-__device__ RowInputs read_row(const DeltaArgs& a, std::int64_t row, int head, const Channel& key, const Channel& value,
-                              int channels) {
-  const float* u = a.u + row * channels;
-  return {.key = key.live ? u[key.at] : 0.0F,
-          .value = value.live ? u[value.at] : 0.0F,
-          .a = a.a[row * a.v_heads + head],
-          .b = a.b[row * a.v_heads + head]};
-}
-
-// q and k of a row to room.keys, normalised: the first half of the threads has q.
-__device__ void normalise_keys(float key, float q_scale, RowRoom& room) {
-  const int half = threadIdx.x / kMaxKeyDim;
-  const float mine = warp_sum(__fmul_rn(key, key));
-  if (threadIdx.x % kWarp == 0) room.squares[threadIdx.x / kWarp] = mine;
-  __syncthreads();
-  float squares = 0;
-#pragma unroll
-  for (int i = 0; i < kWarps / 2; ++i) squares += room.squares[half * (kWarps / 2) + i];
-  room.keys[half][threadIdx.x % kMaxKeyDim] = key * ((half == 0 ? q_scale : 1.0F) / sqrtf(squares + 1e-6F));
-  __syncthreads();
-}
-
-// The head's outputs of a span, a warp a row, once all its blocks have left theirs: block `part` of `parts` begins.
-__device__ void norm_outputs(const DeltaArgs& a, const NetArgs& n, const RowSpan& span, int head, int part, int parts) {
-  const int warp = threadIdx.x / kWarp, d = threadIdx.x % kWarp * 4;
-  const bool live = d < a.v_dim;
-  const auto four_at = [&](const float* at) {
-    return live ? *reinterpret_cast<const float4*>(at) : make_float4(0, 0, 0, 0);
-  };
-  for (int t = part * kWarps + warp; t < span.count; t += parts * kWarps) {
-    const std::int64_t at = (static_cast<std::int64_t>(span.begin + t) * a.v_heads + head) * a.v_dim + d;
-    const float4 o = live ? __ldcg(reinterpret_cast<const float4*>(a.out + at)) : make_float4(0, 0, 0, 0);
-    const float4 z = four_at(n.z + at), gain = four_at(n.gain + d);
-    float x[4] = {o.x, o.y, o.z, o.w};
-    const float gates[4] = {z.x, z.y, z.z, z.w}, gains[4] = {gain.x, gain.y, gain.z, gain.w};
-    float squares = 0;
-#pragma unroll
-    for (int j = 0; j < 4; ++j) squares = fmaf(x[j], x[j], squares);
-    const float scale = rsqrtf(warp_sum(squares) / static_cast<float>(a.v_dim) + n.eps);
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      x[j] *= scale * gains[j];
-      x[j] *= n.sigmoid_gate ? sigmoid(gates[j]) : silu(gates[j]);
-    }
-    if (live) *reinterpret_cast<float4*>(a.out + at) = make_float4(x[0], x[1], x[2], x[3]);
-  }
 }
 
 // Where a thread of a block stands.
@@ -184,127 +107,345 @@ __device__ Place place_of(const DeltaArgs& a) {
   return {static_cast<int>(blockIdx.x) / parts, part, parts, warp % kSums, lane, column, column < a.v_dim};
 }
 
-// Calls visit(state's element, row of the state) for the thread's rows.
-template <class Visit>
-__device__ void for_state(float (&state)[kRowsEach], const Place& at, int k_dim, Visit visit) {
-#pragma unroll
-  for (int r = 0; r < kRowsEach; ++r) {
-    const int i = r * kSums + at.sum;
-    if (i < k_dim) visit(state[r], i);
+// What a thread makes of each row: an element of q, k or v, or of the gate.
+enum class Role { Query, Key, Value, Gate };
+struct Part {
+  Role role;
+  int element;
+  bool live;    // there is such an element
+  int channel;  // of u; of the gate, column of z
+  bool keeps;   // of the blocks that read the channel, this one writes its past
+};
+
+template <bool IsNet>
+__device__ Part part_of(const DeltaArgs& a, const Place& at) {
+  const int ratio = a.v_heads / a.k_heads, keys = a.k_heads * a.k_dim, key = at.head / ratio * a.k_dim;
+  const int element = threadIdx.x % kColumns, column = at.part * kColumns + element;
+  const bool has_keys = blockIdx.x % (ratio * at.parts) == 0;
+  switch (static_cast<Role>(threadIdx.x / kColumns)) {
+    case Role::Query: return {Role::Query, element, element < a.k_dim, key + element, has_keys};
+    case Role::Key: return {Role::Key, element, element < a.k_dim, keys + key + element, has_keys};
+    case Role::Value: return {Role::Value, element, column < a.v_dim, 2 * keys + at.head * a.v_dim + column, true};
+    default: return {Role::Gate, element, IsNet && column < a.v_dim, at.head * a.v_dim + column, false};
   }
 }
 
-// One row of the rule: the state moves on, the thread's part of the head's output is written. Gives delta.
-__device__ float step(const DeltaArgs& a, const Place& at, std::int64_t row, float value, float decay, float beta,
-                      float (&state)[kRowsEach], RowRoom& room) {
-  float read = 0;
+__device__ int channels_of(const DeltaArgs& a) { return 2 * a.k_heads * a.k_dim + a.v_heads * a.v_dim; }
+
+// What a thread reads of a row, on its way into shared memory: its own part, and what its head has for the decay or for
+// beta.
+struct InputRoom {
+  float own[kThreads], head[kThreads];
+};
+// Past the end: zero.
+__device__ void bring(float& to, const float* from, bool live) {
+  if (live) {
+    copy_async<4>(&to, from);
+  } else {
+    to = 0;
+  }
+}
+__device__ void bring_row(const DeltaArgs& a, const NetArgs& n, const Place& at, const Part& part, int row,
+                          InputRoom& room) {
+  const int outputs = a.v_heads * a.v_dim;
+  const bool is_gate = here(threadIdx.x) >= 3 * kColumns;
+  const float* own = (is_gate ? n.z : a.u) + static_cast<std::int64_t>(row) * (is_gate ? outputs : channels_of(a));
+  bring(room.own[threadIdx.x], own + here(part.channel), part.live);
+  const std::int64_t head = static_cast<std::int64_t>(row) * a.v_heads + at.head;
+  if (threadIdx.x == kDecayThread) bring(room.head[threadIdx.x], a.a + head, true);
+  if (threadIdx.x == kBetaThread) bring(room.head[threadIdx.x], a.b + head, true);
+}
+
+// What a thread's convolution needs of its channel, in shared memory, as registers are scarce: weights and past inputs
+// of every thread. Shorter kernels have zeros in front.
+struct ChannelRoom {
+  float weights[kMaxPast + 1][3 * kColumns], inputs[kMaxPast][3 * kColumns];
+
+  __device__ float& weight(int j) { return weights[j][threadIdx.x]; }
+  __device__ float& past(int j) { return inputs[j][threadIdx.x]; }
+};
+
+__device__ void read_weights(const DeltaArgs& a, const NetArgs& n, const Part& part, RowRoom& room,
+                             ChannelRoom& channel_room) {
+  if (part.role == Role::Gate) {
+    room.gain[part.element] = part.live ? n.gain[part.element] : 0.0F;
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j <= kMaxPast; ++j) {
+    const int tap = j - (kMaxPast - n.past);
+    channel_room.weight(j) =
+        part.live && tap >= 0 ? n.weight[static_cast<std::int64_t>(tap) * channels_of(a) + part.channel] : 0.0F;
+  }
+}
+// The inputs before the span, the folded ones among them.
+__device__ void bring_past(const DeltaArgs& a, const NetArgs& n, const RowSpan& span, const Part& part,
+                           ChannelRoom& room) {
+  if (part.role == Role::Gate) return;
+  const std::int64_t slot = span.slot, channels = channels_of(a);
+  const float* history = n.history + slot * n.past * channels + part.channel;
+  const float* log = n.log + slot * n.log_rows * channels + part.channel;
+#pragma unroll
+  for (int j = 0; j < kMaxPast; ++j) {
+    const int i = j - (kMaxPast - n.past), from = i + span.fold;
+    const float* base = from < n.past ? history : log;
+    bring(room.past(j), base + (from < n.past ? from : from - n.past) * static_cast<int>(channels),
+          part.live && i >= 0 && span.start_pos > 0);
+  }
+}
+__device__ float convolve(float x, ChannelRoom& room) {
+  float sum = 0;
+#pragma unroll
+  for (int j = 0; j < kMaxPast; ++j) sum = fmaf(room.weight(j), room.past(j), sum);
+  sum = fmaf(room.weight(kMaxPast), x, sum);
+#pragma unroll
+  for (int j = 0; j + 1 < kMaxPast; ++j) room.past(j) = room.past(j + 1);
+  room.past(kMaxPast - 1) = x;
+  return silu(sum);
+}
+// Row t is the last that a channel's past has.
+__device__ void keep_past(const DeltaArgs& a, const NetArgs& n, const RowSpan& span, const Part& part, int t,
+                          ChannelRoom& room) {
+  if (!part.live || !part.keeps) return;
+  const auto slot = static_cast<std::int64_t>(here(span.slot));
+  if (t + 1 == span.certain) {
+#pragma unroll
+    for (int j = 0; j < kMaxPast; ++j) {
+      const int i = j - (kMaxPast - n.past);
+      if (i >= 0) n.history[(slot * n.past + i) * channels_of(a) + part.channel] = room.past(j);
+    }
+  }
+  if (t >= span.certain)
+    n.log[(slot * n.log_rows + t - span.certain) * channels_of(a) + part.channel] = room.past(kMaxPast - 1);
+}
+
+// Calls visit(state's element, where it is stored) for the thread's rows.
+template <class Visit>
+__device__ void for_stored(float (&state)[kRowsEach], const DeltaArgs& a, int slot, const Place& at, Visit visit) {
+  if (!at.live) return;
+  const std::int64_t head = (static_cast<std::int64_t>(slot) * a.v_heads + at.head) * a.k_dim * a.v_dim;
+  float* first = a.memory + head + at.sum * a.v_dim + at.column;
 #pragma unroll
   for (int r = 0; r < kRowsEach; ++r) {
-    state[r] = __fmul_rn(decay, state[r]);
-    read = __fmaf_rn(room.keys[1][r * kSums + at.sum], state[r], read);  // past k_dim both are zero
+    if (r * kSums + at.sum < a.k_dim) visit(state[r], first[r * kSums * a.v_dim]);
   }
+}
+// Calls visit(state's element, the keys' element) for the thread's rows; past k_dim both are zero.
+template <class Visit>
+__device__ void for_keys(float (&state)[kRowsEach], const Place& at, const Keys& keys, Visit visit) {
+#pragma unroll
+  for (int r = 0; r < kRowsEach; r += 4) {
+    const float4 k = keys.four(at.sum, r);
+    visit(state[r], k.x), visit(state[r + 1], k.y), visit(state[r + 2], k.z), visit(state[r + 3], k.w);
+  }
+}
+
+// The logged rows of the last span go into the state, some at a time.
+__device__ void fold_logged(const DeltaArgs& a, const RowSpan& span, const Place& at, float (&state)[kRowsEach],
+                            FoldRoom& room) {
+  const int quarter = threadIdx.x / kColumns, element = threadIdx.x % kColumns;
+  const int column = at.part * kColumns + element;
+  const bool has_keys = quarter % 2 == 0, live = has_keys ? element < a.k_dim : column < a.v_dim;
+  for (int first = 0; first < span.fold; first += kFolds) {
+    const int count = min(kFolds, span.fold - first);
+    const auto log_at = [&](int f) {
+      return (static_cast<std::int64_t>(span.slot) * a.log_rows + first + f) * a.v_heads + at.head;
+    };
+    float logged[kFolds / 2];
+#pragma unroll
+    for (int j = 0; j < kFolds / 2; ++j) {
+      const int f = 2 * j + quarter / 2;
+      logged[j] = 0;
+      if (!live || f >= count) continue;
+      logged[j] = has_keys ? a.key_log[log_at(f) * a.k_dim + element] : a.delta_log[log_at(f) * a.v_dim + column];
+    }
+#pragma unroll
+    for (int j = 0; j < kFolds / 2; ++j) {
+      const int f = 2 * j + quarter / 2;
+      (has_keys ? room.keys[f][element] : room.delta[f][element]) = logged[j];
+    }
+    if (static_cast<int>(threadIdx.x) < count) room.decay[threadIdx.x] = a.decay_log[log_at(threadIdx.x)];
+    __syncthreads();
+    for (int f = 0; f < count; ++f) {
+      const float decay = room.decay[f], delta = room.delta[f][at.lane];
+      for_keys(state, at, room.keys[f], [&](float& s, float k) { s = __fmaf_rn(k, delta, __fmul_rn(decay, s)); });
+    }
+    __syncthreads();
+  }
+}
+
+// What a row needs is made in two halves, a barrier behind each: all but the norm of q and k, and that.
+template <bool IsNet>
+__device__ float begin_row(const NetArgs& n, const Part& part, const InputRoom& in, int half, RowRoom& room,
+                           ChannelRoom& channel_room) {
+  float mine = in.own[threadIdx.x];
+  if constexpr (IsNet) {
+    if (part.role != Role::Gate) {
+      mine = convolve(mine, channel_room);
+    } else {
+      mine = n.sigmoid_gate ? sigmoid(mine) : silu(mine);
+    }
+  }
+  if (part.role == Role::Query || part.role == Role::Key) {
+    const float squares = warp_sum(__fmul_rn(mine, mine));
+    if (threadIdx.x % kWarp == 0) room.squares[threadIdx.x / kWarp] = squares;
+  }
+  if (part.role == Role::Value) room.value[half][part.element] = mine;
+  if (threadIdx.x == kDecayThread) room.decay[half] = decay_of(in.head[threadIdx.x], room.dt_bias, room.decay_rate);
+  if (threadIdx.x == kBetaThread) room.beta[half] = 1.0F / (1.0F + expf(-in.head[threadIdx.x]));
+  return mine;
+}
+__device__ void end_row(const Part& part, float mine, float q_scale, int half, RowRoom& room) {
+  if (part.role == Role::Gate) room.gate[half][part.element] = mine;
+  if (part.role != Role::Query && part.role != Role::Key) return;
+  constexpr int kWarps = kMaxKeyDim / kWarp;
+  const int which = part.role == Role::Query ? 0 : 1;
+  float squares = 0;
+#pragma unroll
+  for (int i = 0; i < kWarps; ++i) squares += room.squares[which * kWarps + i];
+  room.keys[half][which][part.element] = mine * ((which == 0 ? q_scale : 1.0F) / sqrtf(squares + 1e-6F));
+}
+
+// One row of the rule, in three pieces with a barrier between them: what the state says to the key, the state moves on
+// and says something to the query, that is put together.
+__device__ void read_state(const Place& at, int half, float (&state)[kRowsEach], RowRoom& room) {
+  const float decay = room.decay[half];
+  float read = 0;
+  for_keys(state, at, room.keys[half][1], [&](float& s, float k) {
+    s = __fmul_rn(decay, s);
+    read = __fmaf_rn(k, s, read);
+  });
   room.read[at.sum][at.lane] = read;
-  __syncthreads();
-  const auto total = [&](const float(&of)[kSums][kColumns]) {
-    return ((of[0][at.lane] + of[1][at.lane]) + of[2][at.lane]) + of[3][at.lane];
-  };
-  const float delta = at.live ? beta * __fsub_rn(value, total(room.read)) : 0.0F;
+}
+__device__ float total(const float (&of)[kSums][kColumns], int lane) {
+  return ((of[0][lane] + of[1][lane]) + of[2][lane]) + of[3][lane];
+}
+// Gives delta.
+__device__ float move_state(const Place& at, int half, float (&state)[kRowsEach], RowRoom& room) {
+  const float said = __fsub_rn(room.value[half][at.lane], total(room.read, at.lane));
+  const float delta = at.live ? room.beta[half] * said : 0.0F;
   float answer = 0;
 #pragma unroll
-  for (int r = 0; r < kRowsEach; ++r) {
-    state[r] = __fmaf_rn(room.keys[1][r * kSums + at.sum], delta, state[r]);
-    answer = __fmaf_rn(room.keys[0][r * kSums + at.sum], state[r], answer);
+  for (int r = 0; r < kRowsEach; r += 4) {
+    const float4 q = room.keys[half][0].four(at.sum, r), k = room.keys[half][1].four(at.sum, r);
+    const float queries[4] = {q.x, q.y, q.z, q.w}, keys[4] = {k.x, k.y, k.z, k.w};
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      state[r + j] = __fmaf_rn(keys[j], delta, state[r + j]);
+      answer = __fmaf_rn(queries[j], state[r + j], answer);
+    }
   }
   room.answer[at.sum][at.lane] = answer;
-  __syncthreads();  // the next row writes its keys behind a barrier of its own
-  if (at.sum == 0 && at.live) a.out[(row * a.v_heads + at.head) * a.v_dim + at.column] = total(room.answer);
   return delta;
 }
+// The head's output, normed, by one warp.
+__device__ void put_normed(const DeltaArgs& a, const NetArgs& n, const Place& at, int row, int half,
+                           const RowRoom& room) {
+  const int d = threadIdx.x % kWarp * 4;
+  const bool live = d < a.v_dim;
+  float x[4], squares = 0;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) x[j] = live ? total(room.answer, d + j) : 0.0F;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) squares = fmaf(x[j], x[j], squares);
+  const float scale = rsqrtf(warp_sum(squares) / static_cast<float>(a.v_dim) + n.eps);
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    x[j] *= scale * room.gain[d + j];
+    x[j] *= room.gate[half][d + j];
+  }
+  float* to = a.out + (static_cast<std::int64_t>(row) * a.v_heads + at.head) * a.v_dim + d;
+  if (live) *reinterpret_cast<float4*>(to) = make_float4(x[0], x[1], x[2], x[3]);
+}
+template <bool IsNet>
+__device__ void put_output(const DeltaArgs& a, const NetArgs& n, const Place& at, int row, int half,
+                           const RowRoom& room) {
+  if constexpr (IsNet) {
+    if (threadIdx.x / kWarp == kNormWarp) put_normed(a, n, at, row, half, room);
+  } else if (at.sum == 0 && at.live) {
+    a.out[(static_cast<std::int64_t>(row) * a.v_heads + at.head) * a.v_dim + at.column] = total(room.answer, at.lane);
+  }
+}
+
+// What folding a draft will need.
+__device__ void log_draft(const DeltaArgs& a, const RowSpan& span, const Place& at, const Part& part, int t,
+                          float delta, RowRoom& room) {
+  const std::int64_t to =
+      (static_cast<std::int64_t>(here(span.slot)) * a.log_rows + t - span.certain) * a.v_heads + at.head;
+  if (at.sum == 0 && at.live) a.delta_log[to * a.v_dim + at.column] = delta;
+  if (at.part > 0) return;
+  if (part.role == Role::Key && part.live) a.key_log[to * a.k_dim + part.element] = room.keys[t & 1][1][part.element];
+  if (threadIdx.x == kDecayThread) a.decay_log[to] = room.decay[t & 1];
+}
+
+// What the compiler knows: the sizes of a head that has the most a block takes; and whether registers go to more
+// blocks, for the memory's sake, or to fewer that wait less from row to row. The arithmetic is the same.
+enum class Fit { Any, FullHeads, LongSpans };
+constexpr int kLongSpan = 16;  // rows: more than a window has
 
 // IsNet: delta_net; else gated_delta, and nothing of `n` is there.
-template <bool IsNet>
-__global__ void __launch_bounds__(kThreads, 2) step_states(DeltaArgs a, NetArgs n) {
+template <bool IsNet, Fit Fits>
+__global__ void __launch_bounds__(kThreads, Fits == Fit::FullHeads ? 2 : 1) step_states(DeltaArgs a, NetArgs n) {
   let_next_in();
+  if constexpr (Fits != Fit::Any) a.k_dim = kMaxKeyDim, a.v_dim = kColumns;
   __shared__ RowRoom room;
-  __shared__ ChannelRoom channel_rooms[IsNet ? 2 : 1];
+  __shared__ ChannelRoom channel_room;
+  __shared__ InputRoom inputs;
+  __shared__ FoldRoom fold_room;
   const Place at = place_of(a);
-  const int ratio = a.v_heads / a.k_heads, keys = a.k_heads * a.k_dim, channels = 2 * keys + a.v_heads * a.v_dim;
-  const int key_row = threadIdx.x % kMaxKeyDim;
-  Channel key{(threadIdx.x < kMaxKeyDim ? 0 : keys) + at.head / ratio * a.k_dim + key_row, key_row < a.k_dim,
-              &channel_rooms[0]};
-  Channel value{2 * keys + at.head * a.v_dim + at.column, at.live, &channel_rooms[IsNet ? 1 : 0]};
+  const Part part = part_of<IsNet>(a, at);
   // Weights are there before everything else.
-  const float dt_bias = a.dt_bias[at.head], decay_rate = a.decay_rate[at.head];
-  if constexpr (IsNet) key.read_weights(n, channels), value.read_weights(n, channels);
+  if (threadIdx.x == kDecayThread) room.dt_bias = a.dt_bias[at.head], room.decay_rate = a.decay_rate[at.head];
+  if constexpr (IsNet) read_weights(a, n, part, room, channel_room);
   wait_for_before();
   const RowSpan span = a.spans[blockIdx.y];
-  const auto log_at = [&](int i) {
-    return (static_cast<std::int64_t>(here(span.slot)) * a.log_rows + i) * a.v_heads + at.head;
-  };
 
-  // A row's inputs are under way before they are needed: the first ahead of the state, each next one with the row
-  // before.
-  RowInputs next{};
-  if (span.count > 0) next = read_row(a, span.begin, at.head, key, value, channels);
-  if constexpr (IsNet) key.read_past(n, span, channels), value.read_past(n, span, channels);
-  const auto memory = [&] {
-    return a.memory + (static_cast<std::int64_t>(here(span.slot)) * a.v_heads + at.head) * a.k_dim * a.v_dim +
-           at.column;
-  };
+  // A row's inputs are under way before they are needed: the first ahead of the state, each next one as soon as there
+  // is room for it.
+  if (span.count > 0) bring_row(a, n, at, part, span.begin, inputs);
+  if constexpr (IsNet) bring_past(a, n, span, part, channel_room);
+  commit_copies();
   float state[kRowsEach] = {};  // row r * kSums + sum of the column
-  if (at.live && span.start_pos > 0) {
-    const float* from = memory();
-    for_state(state, at, a.k_dim, [&](float& s, int i) { s = from[i * a.v_dim]; });
-  }
-  for (int f = 0; f < span.fold; ++f) {
-    const float decay = a.decay_log[log_at(f)];
-    const float delta = at.live ? a.delta_log[log_at(f) * a.v_dim + at.column] : 0.0F;
-    const float* k = a.key_log + log_at(f) * a.k_dim;
-    for_state(state, at, a.k_dim, [&](float& s, int i) { s = __fmaf_rn(k[i], delta, __fmul_rn(decay, s)); });
-  }
-  arrive_in_cluster();                                          // this thread has read all that others may write
-  const bool has_keys = blockIdx.x % (ratio * at.parts) == 0;   // of what blocks share, this one writes q and k
-  for (int t = span.count > 0 ? 0 : -1; t < span.count; ++t) {  // -1: a span that only folds
-    RowInputs now{};
-    float decay = 0, delta = 0;
+  if (span.start_pos > 0) for_stored(state, a, span.slot, at, [](float& s, const float& stored) { s = stored; });
+  wait_for_copies<0>();
+  fold_logged(a, span, at, state, fold_room);
+  arrive_in_cluster();  // this thread has read all that others may write
+  // Row t, and what row t + 1 needs; a span that only folds has no rows.
+  for (int t = -1; t < span.count; ++t) {
+    const int half = t & 1;
+    const bool more = t + 1 < span.count;
+    float mine = 0;
+    if (t >= 0) read_state(at, half, state, room);
+    if (t == 0 || span.count == 0) wait_for_cluster();
+    if constexpr (IsNet) keep_past(a, n, span, part, t, channel_room);
+    if (more) {
+      wait_for_copies<0>();
+      mine = begin_row<IsNet>(n, part, inputs, half ^ 1, room, channel_room);
+    }
+    if (t + 2 < span.count) bring_row(a, n, at, part, span.begin + t + 2, inputs), commit_copies();
+    __syncthreads();
     if (t >= 0) {
-      now = next;
-      if (t + 1 < span.count) next = read_row(a, span.begin + t + 1, at.head, key, value, channels);
-      float key_now = now.key, value_now = now.value;
-      if constexpr (IsNet) key_now = key.convolve(now.key), value_now = value.convolve(now.value);
-      normalise_keys(key_now, a.q_scale, room);
-      decay = decay_of(now.a, dt_bias, decay_rate);
-      delta = step(a, at, span.begin + t, value_now, decay, 1.0F / (1.0F + expf(-now.b)), state, room);
+      const float delta = move_state(at, half, state, room);
+      if (t >= span.certain) log_draft(a, span, at, part, t, delta, room);
     }
-    if (t <= 0) wait_for_cluster();
+    if (more) end_row(part, mine, a.q_scale, half ^ 1, room);
+    __syncthreads();
+    if (t >= 0) put_output<IsNet>(a, n, at, span.begin + t, half, room);
     if (t + 1 == span.certain) {
-      float* to = memory();
-      if (at.live) for_state(state, at, a.k_dim, [&](float& s, int i) { to[i * a.v_dim] = s; });
-      if constexpr (IsNet) {
-        if (has_keys) key.keep_past(n, span, channels);
-        if (at.sum == 0) value.keep_past(n, span, channels);
-      }
+      for_stored(state, a, here(span.slot), at, [](float& s, float& stored) { stored = s; });
     }
-    if (t < span.certain) continue;
-    const int draft = t - span.certain;
-    if (at.sum == 0 && at.live) a.delta_log[log_at(draft) * a.v_dim + at.column] = delta;
-    if (at.part == 0 && threadIdx.x < a.k_dim) {
-      a.key_log[log_at(draft) * a.k_dim + threadIdx.x] = room.keys[1][threadIdx.x];
-    }
-    if (at.part == 0 && threadIdx.x == 0) a.decay_log[log_at(draft)] = decay;
-    if constexpr (IsNet) {
-      if (has_keys) key.log(n, span, draft, channels, now.key);
-      if (at.sum == 0) value.log(n, span, draft, channels, now.value);
-    }
-  }
-  if constexpr (IsNet) {
-    arrive_in_cluster();
-    wait_for_cluster();
-    norm_outputs(a, n, span, at.head, at.part, at.parts);
   }
 }
 
 int parts_of(DeltaSpec spec) { return (spec.v_dim + kColumns - 1) / kColumns; }
+
+template <bool IsNet>
+auto kernel_for(DeltaSpec spec, const RowSpans& rows) {
+  if (spec.k_dim != kMaxKeyDim || spec.v_dim != kColumns) return step_states<IsNet, Fit::Any>;
+  int longest = 0;
+  for (const RowSpan& span : rows.host) longest = std::max(longest, span.count);
+  return longest >= kLongSpan ? step_states<IsNet, Fit::LongSpans> : step_states<IsNet, Fit::FullHeads>;
+}
 
 DeltaArgs args_of(const RowSpans& rows, Tensor u, Tensor a, Tensor b, DeltaGains gains, DeltaSpec spec,
                   DeltaState state, Tensor out) {
@@ -337,12 +478,12 @@ void gated_delta(Stream& s, const RowSpans& rows, Tensor u, Tensor a, Tensor b, 
                  DeltaState state, Tensor out) {
   if (rows.host.empty()) return;
   CHECK(spec.k_dim <= kMaxKeyDim && parts_of(spec) <= kMaxCluster);
-  launch(s, "gated_delta", {grid_of(spec, rows), kThreads, 0, parts_of(spec)}, step_states<false>,
+  launch(s, "gated_delta", {grid_of(spec, rows), kThreads, 0, parts_of(spec)}, kernel_for<false>(spec, rows),
          args_of(rows, u, a, b, gains, spec, state, out), NetArgs{});
 }
 
 bool has_delta_net(DeltaSpec spec, ConvSpec conv) {
-  const bool fits = spec.k_dim <= kMaxKeyDim && spec.v_dim <= 4 * kWarp && spec.v_dim % 4 == 0;
+  const bool fits = spec.k_dim <= kMaxKeyDim && spec.v_dim <= kColumns && spec.v_dim % 4 == 0;
   return fits && spec.v_heads / spec.k_heads * parts_of(spec) <= kMaxCluster && conv.dilation == 1 &&
          conv.kernel <= kMaxPast + 1;
 }
@@ -351,7 +492,7 @@ void delta_net(Stream& s, const RowSpans& rows, const DeltaInputs& in, const Del
   if (rows.host.empty()) return;
   launch(s, "delta_net",
          {grid_of(net.spec, rows), kThreads, 0, net.spec.v_heads / net.spec.k_heads * parts_of(net.spec)},
-         step_states<true>, args_of(rows, in.qkv, in.a, in.b, net.gains, net.spec, net.state, out),
+         kernel_for<true>(net.spec, rows), args_of(rows, in.qkv, in.a, in.b, net.gains, net.spec, net.state, out),
          NetArgs{.weight = net.conv_weight.f32(),
                  .history = net.conv_state.history.f32(),
                  .log = net.conv_state.log.f32(),
