@@ -136,6 +136,24 @@ TEST_P(LinearRowsOn, KeepsTheBitsOfAPromptsRows) {
   }
 }
 
+// A GPU has kernels for small weights alone, for small ones beside large ones, for few rows and for many.
+TEST_P(LinearRowsOn, KeepsTheBitsOfASmallWeightBesideALargeOne) {
+  const Array small = random_bf16({40, 2080}, 1), large = random_bf16({2100, 2080}, 2), x = random_f32({70, 2080}, 3);
+  for (const int rows : {1, 8, 12, 24, 40, 70}) {
+    Machine machine(GetParam(), 2);
+    const Array of_small = Array::f32({rows, 40}), of_large = Array::f32({rows, 2100});
+    linear(machine.stream(), std::array{LinearPart{.weight = small, .x = x, .out = of_small, .rows = rows},
+                                        LinearPart{.weight = large, .x = x, .out = of_large, .rows = rows}});
+    for (const int row : {0, rows / 2, rows - 1}) {
+      const Array in = rows_of(x, {row}), alone_small = Array::f32({1, 40}), alone_large = Array::f32({1, 2100});
+      linear(machine.stream(), small, in, alone_small);
+      linear(machine.stream(), large, in, alone_large);
+      EXPECT_EQ(std::memcmp(of_small.row(row), alone_small.row(0), 40 * sizeof(float)), 0) << row << " of " << rows;
+      EXPECT_EQ(std::memcmp(of_large.row(row), alone_large.row(0), 2100 * sizeof(float)), 0) << row << " of " << rows;
+    }
+  }
+}
+
 TEST_P(LinearRowsOn, KeepsTheBitsOfAGatheredRowAmongOtherParts) {
   const Array weight = random_bf16({21, 50}, 1), other = random_bf16({90, 40}, 3);
   const Array x = random_f32({kPopulation, 50}, 2), other_x = random_f32({kPopulation, 40}, 4);

@@ -1,9 +1,10 @@
-// Which kernel multiplies which part, and in which launch: multiply.cuh has the kernels.
+// Which kernel multiplies which part, and in which launch: multiply.cuh, multiply_wide.cuh and multiply_few.cuh have
+// the kernels. All sum in the same order, so which one it is may depend on what a launch has.
 #include <algorithm>
 
 #include "ops/common/launch.cuh"
 #include "ops/linear/linear_cuda.h"
-#include "ops/linear/multiply.cuh"
+#include "ops/linear/multiply_few.cuh"
 
 namespace rondo::cuda {
 
@@ -36,8 +37,7 @@ bool is_at(const void* address, std::uintptr_t multiple) {
 
 // Rounds are whole: of a row, and of each of the runs it is split into.
 bool has_whole_rounds(std::int64_t k, int splits) {
-  const std::int64_t run = ((k + splits - 1) / splits + kStep - 1) / kStep * kStep;
-  return k % kRound == 0 && (splits == 1 || run % kRound == 0);
+  return k % kRound == 0 && (splits == 1 || run_of(static_cast<int>(k), splits) % kRound == 0);
 }
 
 // Of a view whose rounds are whole: which CodedReader it goes to.
@@ -86,9 +86,16 @@ void launch_parts(Stream& s, Kernel kernel, const Args& args, const Launch& l) {
   }
 }
 
+void launch_plain_wide(Stream& s, const WideArgs& args, const Launch& l) {
+  if (l.rows <= 16) return launch_wide_tiles<PlainTiles<4, 4>, 2, false>(s, args, l);
+  if (l.rows <= 32) return launch_wide_tiles<PlainTiles<4, 3>, 4, false>(s, args, l);
+  if (l.rows <= 64) return launch_wide_tiles<PlainTiles<4, 3>, 8, false>(s, args, l);
+  launch_wide_tiles<PlainTiles<8, 3>, 16, false>(s, args, l);
+}
+
 void launch_wide_parts(Stream& s, Kernel kernel, const WideArgs& args, const Launch& l) {
   switch (kernel) {
-    case Kernel::Plain: return launch_wide_by_rows<PlainReader<4, kWideAhead>, false>(s, args, l);
+    case Kernel::Plain: return launch_plain_wide(s, args, l);
     case Kernel::Any: break;
     case Kernel::Fp8: return launch_coded_wide<Code::Fp8>(s, args, l);
     case Kernel::Fp8Blocks: return launch_coded_wide<Code::Fp8Blocks>(s, args, l);
@@ -98,6 +105,17 @@ void launch_wide_parts(Stream& s, Kernel kernel, const WideArgs& args, const Lau
     case Kernel::Affine8: return launch_coded_wide<Code::Affine8>(s, args, l);
   }
   CHECK(false && "goes_wide() lets no such part through");
+}
+
+// Weights of a few MiB take as long as their latencies, one behind the other, and have a kernel of their own. A part
+// beside larger ones goes with them, as a launch would cost it more.
+template <class Arguments>
+bool go_to_few(const Arguments& args, Kernel kernel, int splits) {
+  constexpr std::int64_t kMostWeights = std::int64_t{4} << 20;
+  return kernel == Kernel::Plain && std::all_of(args.parts, args.parts + args.num_parts, [&](const auto& part) {
+           return static_cast<std::int64_t>(part.n) * part.k <= kMostWeights &&
+                  stages_of(run_of(part.k, splits)) <= kMostStages;
+         });
 }
 
 Part dense(const LinearPart& part) {
@@ -131,7 +149,11 @@ class Launches {
   void flush() {
     if (args_.num_parts == 0) return;
     args_.active = active_, args_.num_active = num_active_;
-    launch_parts(stream_, kernel_, args_, {.tiles = tiles_, .splits = splits_, .rows = rows_, .experts = experts_});
+    if (experts_ == 0 && rows_ <= 8 && go_to_few(args_, kernel_, splits_)) {
+      launch_few<1>(stream_, args_, splits_);
+    } else {
+      launch_parts(stream_, kernel_, args_, {.tiles = tiles_, .splits = splits_, .rows = rows_, .experts = experts_});
+    }
     args_.num_parts = tiles_ = rows_ = 0;
   }
 
@@ -170,7 +192,11 @@ void launch_wide(Stream& s, std::span<const LinearPart> parts, Kernel kernel, in
     l.tiles += tiles_of(n, kWideTile);
     l.rows = std::max(l.rows, rows);
   }
-  if (args.num_parts > 0) launch_wide_parts(s, kernel, args, l);
+  if (args.num_parts == 0) return;
+  if (l.rows > 64 || !go_to_few(args, kernel, splits)) return launch_wide_parts(s, kernel, args, l);
+  if (l.rows <= 16) return launch_few<2>(s, args, splits);
+  if (l.rows <= 32) return launch_few<4>(s, args, splits);
+  launch_few<8>(s, args, splits);
 }
 
 // The wide kernel's conditions: rows that fill its instructions, rows of 16-byte vectors, one input for all parts.

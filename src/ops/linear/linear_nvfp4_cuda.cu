@@ -1,5 +1,5 @@
 // The matrix products of weights in NVFP4.
-#include "ops/linear/multiply.cuh"
+#include "ops/linear/multiply_wide.cuh"
 
 namespace rondo::cuda::product {
 

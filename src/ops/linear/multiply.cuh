@@ -225,166 +225,20 @@ __global__ void __launch_bounds__(kThreads, Reader::kBlocks) multiply(__grid_con
   }
 }
 
-// The same sums for more rows: a warp has 32 weight rows, so that inputs read from shared memory serve twice as many,
-// and the inputs come as bf16 already, some stages ahead, by asynchronous copies.
-constexpr int kWideTile = 32 * kWarps;
-constexpr int kWideAhead = 2;  // steps of plain weights under way
-constexpr int kWideStages = 3;
-// Columns of a stage: with sixteen tiles of inputs two blocks fit on a multiprocessor only so.
-template <int Tiles>
-constexpr int kWideStage = Tiles == 16 ? kRound / 2 : kRound;
-template <int Tiles>
-constexpr int kWideRowWords = (kWideStage<Tiles> * 2 + 64) / 4;  // as kRowWords
-template <int Tiles>
-constexpr int kWideInputBytes = std::max(kWideStages * 8 * Tiles * kWideRowWords<Tiles> * 4,
-                                         8 * Tiles * (kWideTile + kOutPad) * 4);
-template <class Reader, int Tiles>
-constexpr int kWideBytes = kWideInputBytes<Tiles> + kWarps* Reader::kRingBytes;
-// Blocks a multiprocessor. Codes take shared memory, and from 32 rows on little else is left of it; sixteen tiles' sums
-// take half of its registers.
-template <class Reader, int Tiles>
-constexpr int kWideBlocks = Tiles == 16        ? 2
-                            : Reader::kIsCoded ? (Tiles == 2 ? 3 : 2)
-                                               : (Tiles == 8 ? 3 : 4);
-
-struct WidePart {
-  PartWeight weight;
-  const std::uint16_t* x;  // [rows, k]
-  float* out;
-  int n, k, rows, first_tile;
-};
-struct WideArgs {
-  WidePart parts[kMaxParts];
-  int num_parts;
-};
-
-__device__ inline void copy_16(unsigned* to, const void* from, bool live) {
-  const auto shared_at = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_at), "l"(from), "r"(live ? 16 : 0));
-}
-
-// Columns k0 .. k0 + kWideStage<Tiles> of the inputs; zeros past the rows and the columns there are.
-template <int Tiles>
-__device__ void stage_wide(const WidePart& part, int m0, int k0, int k_end, unsigned* to) {
-  constexpr int kPieces = kWideStage<Tiles> / 8;
-#pragma unroll
-  for (int i = threadIdx.x; i < 8 * Tiles * kPieces; i += kThreads) {
-    const int m = i / kPieces, k = k0 + i % kPieces * 8;
-    const bool live = m0 + m < part.rows && k < k_end;
-    copy_16(to + m * kWideRowWords<Tiles> + i % kPieces * 4,
-            live ? part.x + static_cast<std::int64_t>(m0 + m) * part.k + k : part.x, live);
-  }
-}
-
-// Blocks along x: a cluster's, then the next 8 Tiles rows'; along y: the weights' tiles. Blocks that read the same
-// weights so run side by side, and all but the first find them in the second cache.
-template <class Reader, int Tiles, bool HasFactor>
-__global__ void __launch_bounds__(kThreads, kWideBlocks<Reader, Tiles>)
-    multiply_wide(__grid_constant__ const WideArgs args) {
-  let_next_in();
-  namespace cg = cooperative_groups;
-  extern __shared__ __align__(16) unsigned shared[];
-  const cg::cluster_group cluster = cg::this_cluster();
-  const int splits = static_cast<int>(cluster.num_blocks()), rank = static_cast<int>(cluster.block_rank());
-  const int tile = static_cast<int>(blockIdx.y);
-  int p = 0;
-  while (p + 1 < args.num_parts && tile >= args.parts[p + 1].first_tile) ++p;
-  const WidePart& part = args.parts[p];
-  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, g = lane / 4, t = lane % 4;
-  const int n0 = (tile - part.first_tile) * kWideTile, m0 = static_cast<int>(blockIdx.x) / splits * 8 * Tiles;
-  if (m0 >= part.rows) return;  // as high as the highest part; a cluster's blocks leave together
-  const int run = ((part.k + splits - 1) / splits + kStep - 1) / kStep * kStep;
-  const int k_begin = min(rank * run, part.k), k_end = min(k_begin + run, part.k);
-  constexpr int kStageColumns = kWideStage<Tiles>, kStageWords = 8 * Tiles * kWideRowWords<Tiles>;
-  const int stages = (k_end - k_begin + kStageColumns - 1) / kStageColumns;
-
-  Reader reader(reinterpret_cast<std::byte*>(shared) + kWideInputBytes<Tiles> + warp * Reader::kRingBytes, lane);
-  reader.aim(part.weight, 0, n0 + warp * 32, part.n);
-  // Weights depend on nothing. Codes come in the groups of the inputs' stages, the first ones all in the first.
-  if constexpr (Reader::kIsCoded) {
-    reader.begin(k_begin, k_end);
-#pragma unroll
-    for (int i = 0; i < kWideStages - 1; ++i) reader.copy(k_begin + i * kStageColumns);
-  } else {
-    reader.start(k_begin, k_end);
-  }
-  wait_for_before();
-#pragma unroll
-  for (int i = 0; i < kWideStages - 1; ++i) {
-    stage_wide<Tiles>(part, m0, k_begin + i * kStageColumns, k_end, shared + i * kStageWords);
-    commit_copies();
-  }
-  float sums[2][Tiles][4] = {};
-  for (int stage = 0; stage < stages; ++stage) {
-    wait_for_copies<kWideStages - 2>();
-    __syncthreads();  // this stage has arrived for all, and all have read the one before it
-    const int k0 = k_begin + stage * kStageColumns;
-    stage_wide<Tiles>(part, m0, k0 + (kWideStages - 1) * kStageColumns, k_end,
-                      shared + (stage + kWideStages - 1) % kWideStages * kStageWords);
-    if constexpr (Reader::kIsCoded) reader.copy(k0 + (kWideStages - 1) * kStageColumns);
-    commit_copies();
-    if constexpr (Reader::kIsCoded) reader.open(k0);
-    const unsigned* inputs = shared + stage % kWideStages * kStageWords + g * kWideRowWords<Tiles> + 4 * t;
-#pragma unroll
-    for (int u = 0; u < kStageColumns / kStep; ++u) {
-      uint4 w[4];
-      reader.take(u, k0 + u * kStep, w);
-#pragma unroll
-      for (int i = 0; i < Tiles; ++i) {
-        const uint4 x = *reinterpret_cast<const uint4*>(inputs + i * 8 * kWideRowWords<Tiles> + u * kStep / 2);
-        mma(sums[0][i], w[0].x, w[1].x, w[0].y, w[1].y, x.x, x.y);
-        mma(sums[0][i], w[0].z, w[1].z, w[0].w, w[1].w, x.z, x.w);
-        mma(sums[1][i], w[2].x, w[3].x, w[2].y, w[3].y, x.x, x.y);
-        mma(sums[1][i], w[2].z, w[3].z, w[2].w, w[3].w, x.z, x.w);
-      }
-      reader.next(u, k0 + u * kStep);
-    }
-  }
-  wait_for_copies<0>();
-  __syncthreads();
-  float factor = 1;
-  if constexpr (HasFactor) factor = Reader::kFactor * tensor_scale_of(part.weight, 0);
-  auto* partial = reinterpret_cast<float*>(shared);  // [8 Tiles, kWideTile + pad]
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-#pragma unroll
-    for (int i = 0; i < Tiles; ++i) {
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        const int m = i * 8 + 2 * t + c % 2, n = warp * 32 + half * 16 + g + c / 2 * 8;
-        partial[m * (kWideTile + kOutPad) + n] = sums[half][i][c];
-      }
-    }
-  }
-  if (splits > 1) {
-    cluster.sync();
-  } else {
-    __syncthreads();
-  }
-  const int columns = min(kWideTile, part.n - n0), live = min(8 * Tiles, part.rows - m0) * kWideTile;
-  for (int i = rank * kThreads + threadIdx.x; i < live; i += splits * kThreads) {
-    const int m = i / kWideTile, n = i % kWideTile;
-    if (n >= columns) continue;
-    float total = 0;
-    for (int r = 0; r < splits; ++r) {
-      const float* from = splits > 1 ? cluster.map_shared_rank(partial, r) : partial;
-      const float each = from[m * (kWideTile + kOutPad) + n];
-      total = r == 0 ? each : total + each;
-    }
-    if constexpr (HasFactor) total *= factor;
-    part.out[static_cast<std::int64_t>(m0 + m) * part.n + n0 + n] = total;
-  }
-  if (splits > 1) cluster.sync();  // nobody leaves while others read
-}
-
-// A launch in clusters of `splits` blocks along x.
-template <auto Kernel, int SharedBytes, class Arguments>
-void launch_clusters(Stream& s, const Arguments& args, int clusters, int splits, int height) {
+// Lets a kernel have so much shared memory.
+template <auto Kernel, int SharedBytes>
+void allow_shared() {
   static const bool allowed = [] {
     RONDO_CUDA_CALL(cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes));
     return true;
   }();
   static_cast<void>(allowed);
+}
+
+// A launch in clusters of `splits` blocks along x.
+template <auto Kernel, int SharedBytes, class Arguments>
+void launch_clusters(Stream& s, const Arguments& args, int clusters, int splits, int height) {
+  allow_shared<Kernel, SharedBytes>();
   launch(s, "linear",
          {dim3(static_cast<unsigned>(clusters * splits), static_cast<unsigned>(height)), kThreads, SharedBytes, splits},
          Kernel, args);
@@ -407,36 +261,5 @@ void launch_by_rows(Stream& s, const Args& args, const Launch& l) {
   if (l.rows <= 8) return launch_narrow<Reader, 1, true, HasFactor>(s, args, l);
   launch_narrow<Reader, 2, true, HasFactor>(s, args, l);
 }
-
-template <class Reader, bool HasFactor>
-void launch_wide_by_rows(Stream& s, const WideArgs& args, const Launch& l) {
-  const auto run = [&]<int Tiles>(std::integral_constant<int, Tiles>) {
-    const int heights = (l.rows + 8 * Tiles - 1) / (8 * Tiles);
-    launch_clusters<multiply_wide<Reader, Tiles, HasFactor>, kWideBytes<Reader, Tiles>>(s, args, heights, l.splits,
-                                                                                        l.tiles);
-  };
-  if (l.rows <= 16) return run(std::integral_constant<int, 2>());
-  if (l.rows <= 32) return run(std::integral_constant<int, 4>());
-  // A ring of codes beside the inputs of 128 rows would leave a multiprocessor one block.
-  if (l.rows <= 64 || Reader::kIsCoded) return run(std::integral_constant<int, 8>());
-  if constexpr (!Reader::kIsCoded) run(std::integral_constant<int, 16>());
-}
-
-// The quantised formats', each compiled in a file of its own.
-template <Code C>
-void launch_coded(Stream& s, const Args& args, const Launch& l);
-template <Code C>
-void launch_coded_wide(Stream& s, const WideArgs& args, const Launch& l);
-
-// What such a file consists of.
-#define RONDO_CODED_PRODUCTS(code)                                                    \
-  template <>                                                                         \
-  void launch_coded<code>(Stream & s, const Args& args, const Launch& l) {            \
-    launch_by_rows<CodedReader<code, 2, kBits<code> == 8 ? 3 : 4>, true>(s, args, l); \
-  }                                                                                   \
-  template <>                                                                         \
-  void launch_coded_wide<code>(Stream & s, const WideArgs& args, const Launch& l) {   \
-    launch_wide_by_rows<CodedReader<code, 4, kWideStages>, true>(s, args, l);         \
-  }
 
 }  // namespace rondo::cuda::product
