@@ -46,7 +46,13 @@ class Warp {
   testing::AssertionResult takes_round(int k) {
     for (int u = 0; u < kUnroll; ++u) {
       for (int lane = 0; lane < kLanes; ++lane) {
+        uint4 unread[Rows];
+        cuda::matrix_rows.lane = lane, cuda::matrix_rows.is_read = false;
+        lanes_[static_cast<std::size_t>(lane)].take(u, k + u * kStep, unread);
+      }
+      for (int lane = 0; lane < kLanes; ++lane) {
         uint4 words[Rows];
+        cuda::matrix_rows.lane = lane, cuda::matrix_rows.is_read = true;
         lanes_[static_cast<std::size_t>(lane)].take(u, k + u * kStep, words);
         for (int i = 0; i < Rows; ++i) {
           const int row = std::min(n_first_ + i * kRowsEach + lane / 4, static_cast<int>(view_.rows) - 1);
@@ -68,7 +74,11 @@ class Warp {
     const unsigned in[] = {words.x, words.y, words.z, words.w};
     for (int i = 0; i < 8; ++i) {
       float value = want[i];
-      if constexpr (Reader::kIsCoded) value /= Reader::kFactor;
+      if constexpr (Reader::kIsCoded) {
+        if (Reader::kCrossed && i % 4 == 1) value = want[i + 1];  // so its inputs are staged, too
+        if (Reader::kCrossed && i % 4 == 2) value = want[i - 1];
+        value /= Reader::kFactor;
+      }
       const unsigned got = in[i / 2] >> (16 * (i % 2)) & 0xFFFFu;
       if (got != to_bfloat16(value).bits) {
         return testing::AssertionFailure() << "column " << column + i << " is " << got << ", not " << value;
