@@ -81,14 +81,14 @@ struct Grouped {
   std::int32_t* num_active;
 };
 
-constexpr int kGroupThreads = kMaxExperts, kMaxPairs = 21 * 1024;
-static_assert(2 * kMaxPairs + 4 * kMaxExperts + 4 * (kGroupThreads / kWarp) <= 48 << 10);  // shared memory
-// Rows and experts that the block which groups also chooses for; more are chosen for by many, in a launch before.
-constexpr int kRoutedByOne = 64, kRoutedExperts = 16 * kWarp;
+constexpr int kGroupThreads = kMaxExperts, kGroupWarps = kGroupThreads / kWarp, kMaxPairs = (1 << 16) - 1;
+// Rows, a warp each, and experts that the block which groups also chooses for; more are chosen for by many, in a launch
+// before.
+constexpr int kRoutedByOne = kGroupWarps, kRoutedExperts = 16 * kWarp;
 
 // Sum of `x` over the threads before this one, and over all.
 __device__ int2 sums_before(int x) {
-  __shared__ int parts[kGroupThreads / kWarp];
+  __shared__ int parts[kGroupWarps];
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   int upto = x;
 #pragma unroll
@@ -99,40 +99,37 @@ __device__ int2 sums_before(int x) {
   if (lane == kWarp - 1) parts[warp] = upto;
   __syncthreads();
   int before = 0, all = 0;
-  for (int w = 0; w < kGroupThreads / kWarp; ++w) {
+  for (int w = 0; w < kGroupWarps; ++w) {
     before += w < warp ? parts[w] : 0;
     all += parts[w];
   }
   return make_int2(before + upto - x, all);
 }
 
-// Pairs that a thread reads at once; what lies behind the last pair is nobody's.
-constexpr int kPairsAtOnce = 8;
-constexpr int shared_pairs(int pairs) { return (pairs + kPairsAtOnce - 1) / kPairsAtOnce * kPairsAtOnce; }
-
-// One block, a thread an expert: it takes its pairs in their order, so the order is the same every time. Each: chooses
-// first, 0: what is grouped is chosen already.
+// One block, a thread an expert, then a thread a pair: its place is how many pairs before it chose the same expert, so
+// the order is the same every time. Each: chooses first, 0: what is grouped is chosen already.
 template <int Each>
 __global__ void __launch_bounds__(kGroupThreads, 1) group_rows(Routing r, Grouped g) {
   after_all_before();
-  __shared__ int count[kMaxExperts];
-  extern __shared__ __align__(16) std::uint16_t expert_of[];  // [shared_pairs(pairs)]
-  const int e = threadIdx.x, pairs = r.rows * r.k;
-  count[e] = 0;
-  if (e < shared_pairs(pairs) - pairs) expert_of[pairs + e] = 0xFFFF;
+  __shared__ int next[kMaxExperts];                           // of each expert: how many it has, then its next place
+  __shared__ std::uint8_t in_warp[kGroupWarps][kMaxExperts];  // pairs of each expert that a warp has
+  __shared__ std::uint16_t just_chosen[Each > 0 ? kRoutedByOne * kWarp : 1];
+  const int e = threadIdx.x, warp = e / kWarp, lane = e % kWarp, pairs = r.rows * r.k;
+  const int warps = min(kGroupWarps, (pairs + kWarp - 1) / kWarp);  // that have pairs
+  next[e] = 0;
+  for (int w = 0; w < warps; ++w) in_warp[w][e] = 0;
   if constexpr (Each > 0) {
-    for (int row = e / kWarp; row < r.rows; row += kGroupThreads / kWarp) {
-      choose_row<Each>(r.logits + static_cast<std::int64_t>(row) * r.experts, r.weight + row * r.k, r.experts, r.k,
+    if (warp < r.rows) {
+      choose_row<Each>(r.logits + static_cast<std::int64_t>(warp) * r.experts, r.weight + warp * r.k, r.experts, r.k,
                        r.normalise,
-                       [&](int i, int expert) { expert_of[row * r.k + i] = static_cast<std::uint16_t>(expert); });
+                       [&](int i, int expert) { just_chosen[warp * r.k + i] = static_cast<std::uint16_t>(expert); });
     }
-  } else {
-    for (int i = e; i < pairs; i += kGroupThreads) expert_of[i] = static_cast<std::uint16_t>(r.chosen[i]);
   }
+  const auto expert_of = [&](int i) { return Each > 0 ? just_chosen[i] : r.chosen[i]; };
   __syncthreads();
-  for (int i = e; i < pairs; i += kGroupThreads) atomicAdd(&count[expert_of[i]], 1);
+  for (int i = e; i < pairs; i += kGroupThreads) atomicAdd(&next[expert_of(i)], 1);
   __syncthreads();
-  const int mine = count[e];
+  const int mine = next[e];
   static_assert(kMaxPairs < 1 << 16);  // both sums at once: rows below, experts that have some above
   const int2 both = sums_before(mine | (mine > 0 ? 1 << 16 : 0));
   const int first = both.x & 0xFFFF;
@@ -142,16 +139,26 @@ __global__ void __launch_bounds__(kGroupThreads, 1) group_rows(Routing r, Groupe
     *g.num_active = both.y >> 16;
   }
   if (mine > 0) g.active[both.x >> 16] = e;
-  int at = first;
-  for (int i = 0; at < first + mine; i += kPairsAtOnce) {
-    const uint4 read = *reinterpret_cast<const uint4*>(expert_of + i);
-    const unsigned words[] = {read.x, read.y, read.z, read.w};
-#pragma unroll
-    for (int j = 0; j < kPairsAtOnce; ++j) {
-      if (static_cast<int>(words[j / 2] >> 16 * (j % 2) & 0xFFFFu) != e) continue;
-      g.rows[at] = (i + j) / r.k;
-      g.place[i + j] = at++;
+  next[e] = first;
+  for (int begin = 0; begin < pairs; begin += kGroupThreads) {
+    const int i = begin + e, expert = i < pairs ? expert_of(i) : kMaxExperts;
+    const unsigned same = __match_any_sync(0xFFFFFFFFu, expert);
+    const int rank = __popc(same & ((1u << lane) - 1));
+    if (i < pairs && rank == 0) in_warp[warp][expert] = static_cast<std::uint8_t>(__popc(same));
+    __syncthreads();
+    if (i < pairs) {
+      int place = next[expert] + rank;
+#pragma unroll 8
+      for (int w = 0; w < warp; ++w) place += in_warp[w][expert];
+      g.rows[place] = i / r.k;
+      g.place[i] = place;
     }
+    __syncthreads();
+    for (int w = 0; begin + kGroupThreads < pairs && w < warps; ++w) {
+      next[e] += in_warp[w][e];
+      in_warp[w][e] = 0;
+    }
+    __syncthreads();
   }
 }
 
@@ -242,7 +249,7 @@ void route_and_group(Stream& s, Tensor logits, bool normalise_topk, Tensor chose
   const Routing routing = routing_of(logits, normalise_topk, chosen, weight);
   const int pairs = routing.rows * routing.k;
   CHECK(pairs <= kMaxPairs);
-  const LaunchShape one{1, kGroupThreads, shared_pairs(pairs) * static_cast<int>(sizeof(std::uint16_t))};
+  const LaunchShape one{1, kGroupThreads};
   if (routing.rows > kRoutedByOne || routing.experts > kRoutedExperts) {
     cuda::route(s, logits, normalise_topk, chosen, weight);
     return launch(s, "group_rows", one, group_rows<0>, routing, grouped);
