@@ -85,6 +85,8 @@ class NetworkModel final : public Model {
   std::span<const DrawnRow> fetch_draws(Tensor logits);
   std::span<const float> download_logits(Tensor row);
   std::span<Candidate> likeliest_of(std::size_t row);
+  bool tell(std::size_t row, int num_top);
+  RowShaping shaping() const;
   DrawRoom draw_room(int part) const;
 
   // states.cpp

@@ -6,6 +6,7 @@
 #include "model/weights_in.h"
 #include "ops/sample/draw.h"
 #include "ops/sample/draw_rows.h"
+#include "ops/sample/shifts.h"
 
 namespace rondo {
 
@@ -13,17 +14,23 @@ namespace {
 
 std::int64_t bytes_for(std::int64_t count, std::size_t each) { return count * static_cast<std::int64_t>(each); }
 
-Staged make_staged(Arena& arena, const Network& network, const ModelOptions& options) {
+Staged make_staged(Arena& arena, const Network& network, const ModelConfig& config, const ModelOptions& options) {
   const std::int64_t slots = options.max_streams, rows = options.max_rows;
   const std::int64_t wanted = Reservation::max_logit_rows(options);
   const std::int64_t blocks_each = (options.context_tokens + kKvBlockTokens - 1) / kKvBlockTokens;
-  return {.ids = arena.take(DType::I32, {rows}),
-          .ngram_rows = arena.take(DType::I64, {rows, network.num_ngram_heads()}),
-          .rows = arena.take(DType::I32, {wanted}),
-          .draws = arena.take(DType::U8, {bytes_for(wanted, sizeof(DrawKey))}),
-          .span_of_row = arena.take(DType::I32, {rows}),
-          .spans = arena.take(DType::U8, {bytes_for(slots, sizeof(RowSpan))}),
-          .blocks = arena.take(DType::I32, {slots * blocks_each})};
+  Staged staged{.ids = arena.take(DType::I32, {rows}),
+                .ngram_rows = arena.take(DType::I64, {rows, network.num_ngram_heads()}),
+                .rows = arena.take(DType::I32, {wanted}),
+                .draws = arena.take(DType::U8, {bytes_for(wanted, sizeof(DrawKey))}),
+                .span_of_row = arena.take(DType::I32, {rows}),
+                .spans = arena.take(DType::U8, {bytes_for(slots, sizeof(RowSpan))}),
+                .blocks = arena.take(DType::I32, {slots * blocks_each}),
+                .shifts = {},
+                .masks = {}};
+  if (options.isa != Isa::Sm90) return staged;
+  staged.shifts = arena.take(DType::U8, {bytes_for(slots * Shifts::kMost, sizeof(Shift))});
+  staged.masks = arena.take(DType::I32, {wanted, mask_words(config.vocab_size)});
+  return staged;
 }
 
 // What of the workspace the host alone reads and writes.
@@ -36,7 +43,9 @@ void add_host_workspace(Workspace& w, Arena& arena, const ModelConfig& config, i
   if (options.isa != Isa::Sm90) return;
   w.drawn_here = arena.take(DType::U8, {bytes_for(Reservation::max_logit_rows(options), sizeof(DrawnRow))});
   w.likely_here = arena.take(DType::U8, {bytes_for(Reservation::max_logit_rows(options), sizeof(LikelyRow))});
+  w.told_here = arena.take(DType::U8, {bytes_for(Reservation::max_logit_rows(options), sizeof(ToldRow))});
   w.logits_here = arena.take(DType::F32, {vocab});
+  w.places = arena.take(DType::I32, {vocab});
 }
 
 Workspace make_workspace(Arena& arena, const Network& network, const ModelConfig& config, const ModelOptions& options) {
@@ -48,6 +57,7 @@ Workspace make_workspace(Arena& arena, const Network& network, const ModelConfig
   if (options.isa == Isa::Sm90) {
     w.drawn = arena.take(DType::U8, {bytes_for(wanted, sizeof(DrawnRow))});
     w.likely = arena.take(DType::U8, {bytes_for(wanted, sizeof(LikelyRow))});
+    w.told = arena.take(DType::U8, {bytes_for(wanted, sizeof(ToldRow))});
     w.draw_room = arena.take(DType::U8, {static_cast<std::int64_t>(draw_room_bytes(static_cast<int>(wanted)))});
   }
   if (!network.has_head()) return w;
@@ -94,7 +104,7 @@ Counted count(const WeightSource& source, ThreadPool& pool, const ModelOptions& 
   for (const Tensor& each : loader.past().slots) counted.state_floats += static_cast<std::uint64_t>(each.width());
   if (network.has_head()) counted.state_floats += static_cast<std::uint64_t>(kHeadBufferRows * network.hidden_width());
   Workspace workspace = make_workspace(counted.workspace, network, source.config(), options);
-  make_staged(counted.staged, network, options);
+  make_staged(counted.staged, network, source.config(), options);
   add_host_workspace(workspace, counted.host, source.config(), pool.num_threads(), options);
   counted.scratch_bytes = scratch_bytes(network, workspace, pool, options);
   return counted;
@@ -189,10 +199,10 @@ Result<std::unique_ptr<Reservation>> Reservation::make(const WeightSource& sourc
   w = make_workspace(workspace, *made->network_, source.config(), options);
   Arena host(made->host_buffer_), staged_host(made->staged_host_);
   add_host_workspace(w, host, source.config(), pool.num_threads(), options);
-  w.host = w.device = make_staged(staged_host, *made->network_, options);
+  w.host = w.device = make_staged(staged_host, *made->network_, source.config(), options);
   if (upload) {
     Arena staged_device(made->staged_device_);
-    w.device = make_staged(staged_device, *made->network_, options);
+    w.device = make_staged(staged_device, *made->network_, source.config(), options);
     upload->finish();
   }
   return made;

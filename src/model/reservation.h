@@ -20,6 +20,10 @@ struct Staged {
   Tensor span_of_row;  // i32 [max_rows]
   Tensor spans;        // bytes [slots * sizeof(RowSpan)]
   Tensor blocks;  // i32 [slots * blocks of the context] the spans' tables, one after the other; last, as few are used
+  // What is above goes to a GPU in one copy. What rows are shaped with before they are drawn there, each by itself and
+  // where there is any:
+  Tensor shifts;  // bytes [slots * Shifts::kMost * sizeof(Shift)]
+  Tensor masks;   // i32 [max_logit_rows, vocab / 32] a bit a token
 };
 
 // What a forward works in and what it leaves behind.
@@ -29,6 +33,7 @@ struct Workspace {
   Tensor logits;     // f32 [max_logit_rows, vocab]
   Tensor drawn;      // bytes [max_logit_rows * sizeof(DrawnRow)] on a GPU
   Tensor likely;     // bytes [max_logit_rows * sizeof(LikelyRow)] the likeliest tokens of rows that want them, on a GPU
+  Tensor told;       // bytes [max_logit_rows * sizeof(ToldRow)] what logprobs need, likewise
   Tensor draw_room;  // bytes: what drawing on a GPU works in
   // Of the host:
   Tensor candidates;   // bytes [threads, vocab * sizeof(Candidate)]: room to draw in
@@ -36,7 +41,9 @@ struct Workspace {
   Tensor seen;         // i32 [threads, vocab / 32]: a bit a token, likewise
   Tensor drawn_here;   // `drawn`, downloaded
   Tensor likely_here;  // `likely`, downloaded
+  Tensor told_here;    // `told`, downloaded
   Tensor logits_here;  // f32 [vocab] a row, downloaded
+  Tensor places;       // i32 [vocab], all 0: where a token is in a list of shifts, while that is made
   // With a head:
   Tensor waiting;       // f32 [slots, kHeadBufferRows, hidden_width] committed rows it has yet to read
   Tensor head_in;       // f32 [max_rows, hidden_width] of its last pass

@@ -22,24 +22,21 @@ class Shaped {
   Shaped(Isa isa, std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row, DrawRoom room)
       : isa_(isa), all_(room.shaped.first(logits.size())), ids_(ids), seen_(room.seen) {
     std::copy(logits.begin(), logits.end(), all_.begin());
-    for (const LogitBias& each : row.settings->bias) shift(find(each.id), each.bias);
-    if (row.settings->has_penalties()) {
-      for (const std::int32_t id : row.generated) penalise(id, *row.settings);
-      for (const std::int32_t id : row.drafted) penalise(id, *row.settings);
-      for (const std::int32_t id : row.generated) forget(id);
-      for (const std::int32_t id : row.drafted) forget(id);
-    }
+    if (!row.is_shifted) add_shifts(row);
     if (!row.mask.empty()) forbid(row.mask);
   }
   std::span<const float> all() const { return all_; }
 
  private:
-  // Where a token stands; all_.size() when it has no logit here.
-  std::size_t find(std::int32_t id) const {
-    if (ids_.empty()) return id >= 0 ? std::min(static_cast<std::size_t>(id), all_.size()) : all_.size();
-    const auto at = std::lower_bound(ids_.begin(), ids_.end(), id);
-    return at != ids_.end() && *at == id ? static_cast<std::size_t>(at - ids_.begin()) : all_.size();
+  void add_shifts(const DrawRow& row) {
+    for (const LogitBias& each : row.settings->bias) shift(find(each.id), each.bias);
+    if (!row.settings->has_penalties()) return;
+    for (const std::int32_t id : row.generated) penalise(id, *row.settings);
+    for (const std::int32_t id : row.drafted) penalise(id, *row.settings);
+    for (const std::int32_t id : row.generated) forget(id);
+    for (const std::int32_t id : row.drafted) forget(id);
   }
+  std::size_t find(std::int32_t id) const { return place_of(id, ids_, all_.size()); }
   void shift(std::size_t at, float by) {
     if (at < all_.size()) all_[at] += by;
   }
@@ -74,9 +71,7 @@ class Shaped {
 
 bool leaves_out(const DrawSettings& settings) { return settings.top_k > 0 || settings.top_p < 1 || settings.min_p > 0; }
 
-bool shapes_logits(const DrawRow& row) {
-  return !row.settings->bias.empty() || row.settings->has_penalties() || !row.mask.empty();
-}
+bool shapes_logits(const DrawRow& row) { return (row.settings->shifts() && !row.is_shifted) || !row.mask.empty(); }
 
 double chance(const Candidate& c, float most, double temperature) {
   return std::exp((static_cast<double>(c.logit) - most) / temperature);
@@ -285,8 +280,15 @@ Candidate choose(Isa isa, std::span<const float> logits, std::span<const std::in
 
 }  // namespace
 
-bool draws_unshaped(const DrawRow& row) {
-  return !shapes_logits(row) && (row.settings->temperature <= 0 || !leaves_out(*row.settings));
+bool draws_from_all(const DrawSettings& settings) { return settings.temperature <= 0 || !leaves_out(settings); }
+
+std::size_t place_of(std::int32_t id, std::span<const std::int32_t> ids, std::size_t size) {
+  if (id < 0) return size;
+  const auto at = static_cast<std::size_t>(id);
+  if (ids.empty()) return std::min(at, size);
+  if (at < ids.size() && ids[at] == id) return at;  // most of a draft vocabulary is the first of the whole one
+  const auto found = std::lower_bound(ids.begin(), ids.end(), id);
+  return found != ids.end() && *found == id ? static_cast<std::size_t>(found - ids.begin()) : size;
 }
 
 double gumbel_noise(std::uint64_t seed, std::int64_t position, std::int32_t id) {
@@ -304,14 +306,12 @@ Drawn draw_draft(Isa isa, std::span<const float> logits, std::span<const std::in
   return out;
 }
 
-int num_likely(const DrawRow& row) {
-  return shapes_logits(row) || row.settings->temperature <= 0 ? 0 : row.settings->top_k;
-}
+int num_likely(const DrawSettings& settings) { return settings.temperature <= 0 ? 0 : settings.top_k; }
 
 Drawn draw_among(std::span<Candidate> likeliest, const DrawRow& row) {
   const DrawSettings& settings = *row.settings;
   const auto k = static_cast<std::size_t>(settings.top_k);
-  CHECK(num_likely(row) > 0 && !likeliest.empty());
+  CHECK(num_likely(settings) > 0 && !likeliest.empty());
   if (k < likeliest.size()) {
     std::nth_element(likeliest.begin(), likeliest.begin() + settings.top_k - 1, likeliest.end(), likelier);
     likeliest = likeliest.first(k);
@@ -345,6 +345,17 @@ void logprobs(std::span<const float> logits, std::int32_t chosen, int num_top, R
     out.top_ids[at] = static_cast<std::int32_t>(i);
   }
   for (int i = 0; i < found; ++i) out.top[i] = static_cast<float>(out.top[i] - log_total);
+}
+
+void logprobs_of(float chosen_logit, double log_total, std::span<Candidate> likeliest, int num_top, RowLogprobs& out) {
+  CHECK(num_top <= std::min(kMaxTopLogprobs, static_cast<int>(likeliest.size())));
+  out.chosen = static_cast<float>(chosen_logit - log_total);
+  out.num_top = num_top;
+  std::partial_sort(likeliest.begin(), likeliest.begin() + num_top, likeliest.end(), likelier);
+  for (int i = 0; i < num_top; ++i) {
+    out.top_ids[i] = likeliest[static_cast<std::size_t>(i)].id;
+    out.top[i] = static_cast<float>(likeliest[static_cast<std::size_t>(i)].logit - log_total);
+  }
 }
 
 }  // namespace rondo

@@ -37,6 +37,7 @@ struct DrawSettings {
   std::uint64_t seed = 0;
 
   bool has_penalties() const { return presence_penalty != 0 || frequency_penalty != 0; }
+  bool shifts() const { return !bias.empty() || has_penalties(); }
 };
 
 // One bit a token, lowest first: the tokens that may be drawn. Empty = all.
@@ -53,6 +54,7 @@ struct DrawRow {
   std::span<const std::int32_t> generated;  // tokens generated before it that were there when the round began
   std::span<const std::int32_t> drafted;    // drafts of the same window before it
   TokenMask mask;
+  bool is_shifted = false;  // bias and penalties are in the logits already
 };
 
 // A draft: the drawn token and its share among those left, at the temperature (at 1 where the temperature is 0).
@@ -68,8 +70,11 @@ struct DrawRoom {
   std::span<std::uint32_t> seen;    // [logits.size() / 32, rounded up]
 };
 
-// Drawn straight from the logits: nothing is shaped and nothing left out.
-bool draws_unshaped(const DrawRow& row);
+// No token is left out by top_k, top_p or min_p.
+bool draws_from_all(const DrawSettings& settings);
+
+// Where a token's logit stands among `size`; `size` where it has none. ids as in draw_draft.
+std::size_t place_of(std::int32_t id, std::span<const std::int32_t> ids, std::size_t size);
 
 std::int32_t draw(Isa isa, std::span<const float> logits, const DrawRow& row, DrawRoom room);
 
@@ -77,10 +82,9 @@ std::int32_t draw(Isa isa, std::span<const float> logits, const DrawRow& row, Dr
 Drawn draw_draft(Isa isa, std::span<const float> logits, std::span<const std::int32_t> ids, const DrawRow& row,
                  DrawRoom room);
 
-// How many of a row's likeliest tokens its draw looks at, when that is all of the row it looks at: its top_k, where
-// nothing is shaped first. Else 0.
-int num_likely(const DrawRow& row);
-// The draw of such a row, from at least those: found elsewhere, in any order.
+// How many of the likeliest tokens a draw looks at, when that is all of the shaped row it looks at: its top_k. Else 0.
+int num_likely(const DrawSettings& settings);
+// The draw of such a row, from at least those: found elsewhere, shaped, in any order.
 Drawn draw_among(std::span<Candidate> likeliest, const DrawRow& row);
 
 double gumbel_noise(std::uint64_t seed, std::int64_t position, std::int32_t id);
@@ -94,5 +98,8 @@ struct RowLogprobs {
   float top[kMaxTopLogprobs];
 };
 void logprobs(std::span<const float> logits, std::int32_t chosen, int num_top, RowLogprobs& out);
+// The same from what was found elsewhere: the chosen token's logit, the logarithm of the sum of all exponentials, and
+// at least the num_top likeliest tokens, in any order.
+void logprobs_of(float chosen_logit, double log_total, std::span<Candidate> likeliest, int num_top, RowLogprobs& out);
 
 }  // namespace rondo

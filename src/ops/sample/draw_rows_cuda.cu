@@ -35,8 +35,37 @@ __device__ double noise_at_most(std::uint64_t bits) {
   return kLog2 * (__clzll(static_cast<long long>(~bits >> 12)) - 11) + 1e-6;
 }
 
-__global__ void __launch_bounds__(kThreads)
-    draw_slices(const float* logits, int n, const DrawKey* keys, const std::int32_t* ids, SliceBest* room) {
+// draw.cpp's sums, in its order: the bias, then a penalty for each time.
+__device__ float shifted(float logit, const Shift& by, const DrawKey& key) {
+  const unsigned before = key.num_drafts < kMostDrafted ? (1u << key.num_drafts) - 1 : ~0u;
+  const int times = by.times + __popc(by.drafted & before);
+  logit += by.bias;
+  if (times > 0) logit += key.first_penalty;
+  if (key.next_penalty == 0) return logit;
+  for (int i = 1; i < times; ++i) logit += key.next_penalty;
+  return logit;
+}
+
+// To the logits of one slice, all by the block that draws from it.
+__device__ void add_shifts(float* row, int begin, int end, const Shift* shifts, const DrawKey& key) {
+  for (int i = threadIdx.x; i < key.num_shifts; i += kThreads) {
+    const Shift each = shifts[key.first_shift + i];
+    if (each.at >= begin && each.at < end) row[each.at] = shifted(row[each.at], each, key);
+  }
+  __syncthreads();
+}
+
+// Null: all are allowed.
+__device__ const std::uint32_t* mask_of(const DrawKey& key, RowShaping shaping, int n) {
+  return key.mask < 0 ? nullptr : shaping.masks + key.mask * mask_words(n);
+}
+__device__ bool is_allowed(const std::uint32_t* mask, int i) {
+  const auto at = static_cast<unsigned>(i);
+  return mask == nullptr || (mask[at / 32] >> (at % 32) & 1u) != 0;
+}
+
+__global__ void __launch_bounds__(kThreads) draw_slices(float* logits, int n, const DrawKey* keys,
+                                                        const std::int32_t* ids, RowShaping shaping, SliceBest* room) {
   after_all_before();
   const int row = blockIdx.y;
   const DrawKey key = keys[row];
@@ -44,10 +73,14 @@ __global__ void __launch_bounds__(kThreads)
   const float inverse_temperature = greedy ? 1.0F : 1.0F / key.temperature;
   const std::uint64_t noise_key = mix64(mix64(key.seed) + static_cast<std::uint64_t>(key.position));
   const int each = (n + kDrawSlices - 1) / kDrawSlices, begin = blockIdx.x * each, end = min(begin + each, n);
-  const float* from = logits + static_cast<std::int64_t>(row) * n;
+  float* from = logits + static_cast<std::int64_t>(row) * n;
+  if (key.num_shifts > 0) add_shifts(from, begin, end, shaping.shifts, key);
+  const std::uint32_t* mask = mask_of(key, shaping, n);
   SliceBest best = nothing();
   for (int i = begin + threadIdx.x; i < end; i += kThreads) {
+    if (!is_allowed(mask, i)) continue;
     const float logit = from[i];
+    if (logit == -INFINITY) continue;  // never drawn, and of no share
     if (logit > best.most) {
       best.total *= __expf((best.most - logit) * inverse_temperature);
       best.most = logit;
@@ -88,63 +121,104 @@ __global__ void join_slices(const SliceBest* room, const DrawKey* keys, DrawnRow
   for (int offset = kWarp / 2; offset > 0; offset /= 2)
     best = joined(best, shuffled(best, offset), inverse_temperature);
   if (threadIdx.x != 0) return;
-  // All NaN: nothing is higher than anything, and the first token it is.
+  // All NaN, or none allowed: nothing is higher than anything, and the first token it is.
   const std::int32_t token = best.chosen == 0x7FFFFFFF ? 0 : best.chosen;
   drawn[row] = {token, __expf((best.chosen_logit - best.most) * inverse_temperature) / best.total};
 }
 
 constexpr int kLikelyThreads = 1024;
 
-// One block a row. The k-th highest of the threads' own highest logits is no higher than the k-th highest of all, and
-// hardly lower: what is at least as high is found in a second pass.
-__global__ void __launch_bounds__(kLikelyThreads)
-    find_likely(const float* logits, int n, const DrawKey* keys, LikelyRow* likely) {
-  after_all_before();
-  const int wanted = keys[blockIdx.x].likely;
-  if (wanted == 0) return;
+// By a whole block. The k-th highest of the threads' own highest logits is no higher than the k-th highest of all, and
+// hardly lower: what is at least as high is found in a second pass. Every thread gets the highest of all.
+__device__ float find_highest(const float* row, int n, const std::uint32_t* mask, int wanted, LikelyRow& out) {
   __shared__ float highest[kLikelyThreads];
   __shared__ float bound;
   __shared__ int num_found;
-  const float* row = logits + static_cast<std::int64_t>(blockIdx.x) * n;
   float own = -INFINITY;
-  for (int i = threadIdx.x; i < n; i += kLikelyThreads) own = fmaxf(own, row[i]);
+  for (int i = threadIdx.x; i < n; i += kLikelyThreads) {
+    if (is_allowed(mask, i)) own = fmaxf(own, row[i]);
+  }
   highest[threadIdx.x] = own;
-  if (threadIdx.x == 0) num_found = 0;
+  if (threadIdx.x == 0) {
+    num_found = 0;
+    bound = INFINITY;  // none is wanted, or NaNs stand in the way
+  }
   __syncthreads();
   int place = 0;  // among the threads, ties to the lower one
+  float most = -INFINITY;
   for (int i = 0; i < kLikelyThreads; ++i) {
     const float other = highest[i];
+    most = fmaxf(most, other);
     place += other > own || (other == own && i < static_cast<int>(threadIdx.x)) ? 1 : 0;
   }
   if (place == wanted - 1) bound = own;
   __syncthreads();
-  LikelyRow& out = likely[blockIdx.x];
-  for (int i = threadIdx.x; i < n; i += kLikelyThreads) {
-    if (!(row[i] >= bound)) continue;
+  for (int i = threadIdx.x; i < n && wanted > 0; i += kLikelyThreads) {
+    if (!is_allowed(mask, i) || !(row[i] >= bound) || row[i] == -INFINITY) continue;
     const int at = atomicAdd(&num_found, 1);
     if (at < kMostFound) out.found[at] = {row[i], i};
   }
   __syncthreads();
   if (threadIdx.x == 0) out.num_found = num_found <= kMostFound ? num_found : 0;
+  return most;
+}
+
+// One block a row, as in the next.
+__global__ void __launch_bounds__(kLikelyThreads)
+    find_likely(const float* logits, int n, const DrawKey* keys, RowShaping shaping, LikelyRow* likely) {
+  after_all_before();
+  const DrawKey key = keys[blockIdx.x];
+  if (key.likely == 0) return;
+  const float* row = logits + static_cast<std::int64_t>(blockIdx.x) * n;
+  find_highest(row, n, mask_of(key, shaping, n), key.likely, likely[blockIdx.x]);
+}
+
+__global__ void __launch_bounds__(kLikelyThreads)
+    tell(const float* logits, int n, const DrawKey* keys, const DrawnRow* drawn, ToldRow* told) {
+  after_all_before();
+  const int wanted = keys[blockIdx.x].told;
+  if (wanted < 0) return;
+  __shared__ double totals[kLikelyThreads];
+  const float* row = logits + static_cast<std::int64_t>(blockIdx.x) * n;
+  ToldRow& out = told[blockIdx.x];
+  const float most = find_highest(row, n, nullptr, wanted, out.likeliest);
+  double own = 0;
+  for (int i = threadIdx.x; i < n; i += kLikelyThreads) own += expf(row[i] - most);
+  totals[threadIdx.x] = own;
+  for (int half = kLikelyThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (static_cast<int>(threadIdx.x) < half) totals[threadIdx.x] += totals[threadIdx.x + half];
+  }
+  if (threadIdx.x != 0) return;
+  out.log_total = most + log(totals[0]);
+  out.drawn_logit = row[drawn[blockIdx.x].token];
 }
 
 }  // namespace
 
-void draw_rows(Stream& s, Tensor logits, const DrawKey* keys, const std::int32_t* ids, Tensor room, Tensor drawn) {
+void draw_rows(Stream& s, Tensor logits, const DrawKey* keys, const std::int32_t* ids, RowShaping shaping, Tensor room,
+               Tensor drawn) {
   if (logits.rows() == 0) return;
   static_assert(kDrawSlices == kWarp);
   auto* slices = static_cast<SliceBest*>(const_cast<void*>(room.data));
   launch(s, "draw_rows", {dim3(kDrawSlices, static_cast<unsigned>(logits.rows())), kThreads, 0}, draw_slices,
-         logits.f32(), static_cast<int>(logits.width()), keys, ids, slices);
+         logits.f32(), static_cast<int>(logits.width()), keys, ids, shaping, slices);
   launch(s, "draw_rows, joining", {static_cast<unsigned>(logits.rows()), kWarp, 0}, join_slices, slices, keys,
          static_cast<DrawnRow*>(const_cast<void*>(drawn.data)));
 }
 
-void find_likely_rows(Stream& s, Tensor logits, const DrawKey* keys, Tensor likely) {
+void find_likely_rows(Stream& s, Tensor logits, const DrawKey* keys, RowShaping shaping, Tensor likely) {
   if (logits.rows() == 0) return;
   static_assert(kMostLikely <= kLikelyThreads);
   launch(s, "find_likely_rows", {static_cast<unsigned>(logits.rows()), kLikelyThreads, 0}, find_likely, logits.f32(),
-         static_cast<int>(logits.width()), keys, static_cast<LikelyRow*>(const_cast<void*>(likely.data)));
+         static_cast<int>(logits.width()), keys, shaping, static_cast<LikelyRow*>(const_cast<void*>(likely.data)));
+}
+
+void tell_rows(Stream& s, Tensor logits, const DrawKey* keys, Tensor drawn, Tensor told) {
+  if (logits.rows() == 0) return;
+  launch(s, "tell_rows", {static_cast<unsigned>(logits.rows()), kLikelyThreads, 0}, tell, logits.f32(),
+         static_cast<int>(logits.width()), keys, drawn.as<DrawnRow>(),
+         static_cast<ToldRow*>(const_cast<void*>(told.data)));
 }
 
 }  // namespace rondo::cuda

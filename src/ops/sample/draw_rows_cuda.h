@@ -12,7 +12,9 @@ struct SliceBest {
   float chosen_logit;
   std::int32_t chosen;
 };
-void draw_rows(Stream& s, Tensor logits, const DrawKey* keys, const std::int32_t* ids, Tensor room, Tensor drawn);
-void find_likely_rows(Stream& s, Tensor logits, const DrawKey* keys, Tensor likely);
+void draw_rows(Stream& s, Tensor logits, const DrawKey* keys, const std::int32_t* ids, RowShaping shaping, Tensor room,
+               Tensor drawn);
+void find_likely_rows(Stream& s, Tensor logits, const DrawKey* keys, RowShaping shaping, Tensor likely);
+void tell_rows(Stream& s, Tensor logits, const DrawKey* keys, Tensor drawn, Tensor told);
 
 }  // namespace rondo::cuda
