@@ -199,14 +199,18 @@ void launch_wide(Stream& s, std::span<const LinearPart> parts, Kernel kernel, in
   launch_few<8>(s, args, splits);
 }
 
-// The wide kernel's conditions: rows that fill its instructions, rows of 16-byte vectors, one input for all parts.
+// The wide kernel's conditions: more rows than the narrow one is faster for, rows of 16-byte vectors, one input for all
+// parts. The narrow one decodes codes for each sixteen weight rows anew, so inputs bring it to the bound of its
+// instructions sooner there.
 bool goes_wide(std::span<const LinearPart> parts) {
   if (parts.size() > kMaxParts) return false;
-  for (const LinearPart& part : parts) {
-    if (part.rows <= 8 || part.x.data != parts[0].x.data || part.in_rows != parts[0].in_rows) return false;
-    if (kernel_of(part) == Kernel::Any) return false;
-  }
-  return true;
+  const bool has_codes =
+      std::any_of(parts.begin(), parts.end(), [](const LinearPart& part) { return kernel_of(part) != Kernel::Plain; });
+  const int most_narrow_rows = has_codes ? 4 : 8;
+  return std::all_of(parts.begin(), parts.end(), [&](const LinearPart& part) {
+    return part.rows > most_narrow_rows && part.x.data == parts[0].x.data && part.in_rows == parts[0].in_rows &&
+           kernel_of(part) != Kernel::Any;
+  });
 }
 
 // How many of the rows that are left go together, when inputs of `most` can be kept: whole tiles, and the rest by
