@@ -120,5 +120,16 @@ TEST(LadderReport, ARowHasTheKeysThatReadersOfTheJsonKnow) {
       << text;
 }
 
+TEST(LadderReport, TheHostsShareIsWhatNobodyWaitsForADevice) {
+  LadderRow row{.prompts = "code", .streams = 1, .temperature = 0, .plain = {}, .drafted = {}, .ratios = {}};
+  row.plain.ms = 200;
+  row.plain.waited_ms = 150;
+  row.drafted.ms = 100;  // where no device is waited for, no share is told
+  const json::Object told = to_json_object(row);
+  EXPECT_EQ(told.at("plain_host_share"), json::Value(0.25));
+  EXPECT_TRUE(told.at("host_share").is_null());
+  EXPECT_NE(to_text_line(row).find(" 25 - "), std::string::npos) << to_text_line(row);
+}
+
 }  // namespace
 }  // namespace rondo
