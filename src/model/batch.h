@@ -12,7 +12,7 @@ struct Batch {
   int rows = 0;
   const std::int32_t* ids = nullptr;  // [rows]
   RowSpans spans;
-  Tensor ngram_rows;  // I64 [rows, heads] of the n-gram table; unused without one
+  Tensor ngram_vectors;  // f32 [rows, embed_dim] what the n-gram table has for each row; unused without one
 };
 
 }  // namespace rondo

@@ -88,7 +88,6 @@ NgramEmbedding::NgramEmbedding(Loader& loader, int layer) {
   hidden_ = c.hidden_size;
   eps_ = c.norm_eps;
   conv_ = {.kernel = c.ngram.conv_kernel, .dilation = c.ngram.ngram_size};
-  for (const Weight& shard : ngram_table(loader.source(), layer)) table_.push_back(loader.placed(shard));
   key_ = loader.matrix(prefix + "key_proj.weight");
   value_ = loader.matrix(prefix + "value_proj.weight");
   key_gain_ = loader.gain(prefix + "norm_key.weight");
@@ -109,10 +108,9 @@ void NgramEmbedding::settle(Stream& s, const RowSpans& spans, Scratch scratch) c
 
 void NgramEmbedding::forward(Stream& s, const Batch& batch, Scratch scratch, Tensor residual) const {
   const int rows = batch.rows;
-  const Tensor e = scratch.take_f32({rows, key_.shape[1]}), value = scratch.take_f32({rows, hidden_});
+  const Tensor e = batch.ngram_vectors, value = scratch.take_f32({rows, hidden_});
   const Tensor key = scratch.take_f32({rows, residual.width()}), query = scratch.take_f32({rows, residual.width()});
   const Tensor gated = scratch.take_f32({rows, residual.width()});
-  ngram_gather(s, table_, batch.ngram_rows, e);
   linear(s, std::array{LinearPart{.weight = key_, .x = e, .out = key, .rows = rows},
                        LinearPart{.weight = value_, .x = e, .out = value, .rows = rows}});
   rms_norm(s, key, key_gain_, {eps_, hidden_}, key);

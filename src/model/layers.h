@@ -90,7 +90,6 @@ class NgramEmbedding {
   std::int64_t hidden_;
   float eps_;
   ConvSpec conv_;
-  std::vector<Weight> table_;  // shards
   Weight key_, value_;
   Tensor key_gain_, query_gain_, conv_gain_;
   Tensor conv_weight_;

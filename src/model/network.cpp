@@ -55,6 +55,7 @@ Network::Network(Loader& loader)
     final_gain_ = loader.gain("norm.weight");
   }
   weight_bytes_per_row_ = loader.row_bytes();
+  if (!config_.ngram.layers.empty()) ngram_table_ = ngram_table(loader.source(), config_.ngram.layers[0]);
   if (!loader.source().has_mtp() || !loader.options().has_head) return;
   head_.emplace(loader, rope_table_);
   draft_ids_ = choose_draft_ids(config_, loader.options());
@@ -166,6 +167,12 @@ void Network::head_logits(Stream& s, Tensor next_hidden, std::span<const std::in
                           Tensor logits) const {
   CHECK(head_.has_value());
   output(s, head_->mixer ? &*head_->mixer : nullptr, draft_lm_head_, next_hidden, rows, scratch, logits);
+}
+
+int Network::ngram_width() const { return config_.ngram.layers.empty() ? 0 : config_.ngram.embed_dim; }
+
+void Network::gather_ngrams(Stream& s, Tensor rows, Tensor vectors) const {
+  ngram_gather(s, ngram_table_, rows, vectors);
 }
 
 void Network::hash_ngrams(std::span<const std::int32_t> history, std::int64_t* rows) const {

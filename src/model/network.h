@@ -24,6 +24,7 @@ class Network {
   std::int64_t hidden_width() const;
   bool has_head() const { return head_.has_value(); }
   int num_ngram_heads() const;
+  int ngram_width() const;  // of all heads together; 0 without a table
 
   // Every row of the batch through the model. hidden: [rows, hidden_width] f32.
   void forward(Stream& s, const Batch& batch, Scratch scratch, Tensor hidden) const;
@@ -48,6 +49,8 @@ class Network {
 
   // Table rows of the last token of `history` (ops/ngram/ngram.h). rows: [num_ngram_heads].
   void hash_ngrams(std::span<const std::int32_t> history, std::int64_t* rows) const;
+  // vectors: f32 [rows, ngram_width], on the host, as s must be; rows: i64 [rows, num_ngram_heads].
+  void gather_ngrams(Stream& s, Tensor rows, Tensor vectors) const;
   int ngram_size() const { return config_.ngram.ngram_size; }
   std::uint64_t weight_bytes_per_row() const { return weight_bytes_per_row_; }  // of the target, one row
 
@@ -73,8 +76,9 @@ class Network {
 
   const ModelConfig& config_;
   NgramHash ngram_hash_;
-  Weight embedding_;  // [vocab, hidden]
-  Weight lm_head_;    // [vocab, hidden]
+  std::vector<Weight> ngram_table_;  // shards, where the source has them
+  Weight embedding_;                 // [vocab, hidden]
+  Weight lm_head_;                   // [vocab, hidden]
   std::vector<std::int32_t> draft_ids_;
   Tensor draft_id_table_;  // i32 [draft_vocab]
   Weight draft_lm_head_;   // [draft_vocab, hidden]: lm_head's rows of those ids, side by side

@@ -84,7 +84,7 @@ void NetworkModel::begin_batch() {
 void NetworkModel::hash_history(const Slot& of, std::span<const std::int32_t> ids) {
   const int heads = reservation_->network().num_ngram_heads();
   if (heads == 0) return;
-  const Tensor hashed = reservation_->workspace().host.ngram_rows;
+  const Tensor hashed = reservation_->workspace().ngram_rows;
   auto* to = static_cast<std::int64_t*>(const_cast<void*>(hashed.data)) + static_cast<std::int64_t>(rows_) * heads;
   history_.assign(of.recent.begin(), of.recent.end());
   for (const std::int32_t id : ids) {
@@ -130,6 +130,13 @@ void NetworkModel::remember(Slot& to, std::span<const std::int32_t> ids) const {
   }
 }
 
+Batch NetworkModel::stage_batch() {
+  const Tensor ngram_vectors = reservation_->stage_ngrams(stream_, rows_);
+  Batch batch = reservation_->stage(stream_, rows_, spans_);
+  batch.ngram_vectors = ngram_vectors;
+  return batch;
+}
+
 void NetworkModel::forward(const Batch& batch) {
   reservation_->network().forward(stream_, batch, reservation_->scratch(),
                                   reservation_->workspace().hidden.slice(0, rows_));
@@ -141,7 +148,7 @@ void NetworkModel::prefill(std::span<const Slice> slices) {
     slot(slice.slot).open_first_row = rows_;
     add_rows(slice.slot, slice.start_pos, slice.ids, static_cast<int>(slice.ids.size()), slice.blocks);
   }
-  const Batch batch = reservation_->stage(stream_, rows_, spans_);
+  const Batch batch = stage_batch();
   stream_.as_one(0, [&] { forward(batch); });
   if (facts_.has_head) absorb_prompt(slices);
   for (const Slice& slice : slices) {
@@ -164,7 +171,7 @@ Verified NetworkModel::verify(std::span<const Window> windows) {
   }
   const auto wanted = stage_logit_rows(logit_rows_);
   if (stream_.on_cuda()) stage_draws(windows);
-  const Batch batch = reservation_->stage(stream_, rows_, spans_);
+  const Batch batch = stage_batch();
   const Workspace& w = reservation_->workspace();
   const Tensor logits = w.logits.slice(0, static_cast<std::int64_t>(logit_rows_.size()));
   stream_.as_one(shape(Pass::Verify), [&] {

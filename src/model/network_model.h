@@ -73,6 +73,7 @@ class NetworkModel final : public Model {
                 std::span<const std::int32_t> blocks);
   void hash_history(const Slot& of, std::span<const std::int32_t> ids);
   void remember(Slot& to, std::span<const std::int32_t> ids) const;
+  Batch stage_batch();
   void forward(const Batch& batch);
   std::span<const std::int32_t> stage_logit_rows(std::span<const std::int32_t> rows);
   void draw_tokens(std::span<const Window> windows);

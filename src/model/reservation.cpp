@@ -19,14 +19,14 @@ Staged make_staged(Arena& arena, const Network& network, const ModelConfig& conf
   const std::int64_t wanted = Reservation::max_logit_rows(options);
   const std::int64_t blocks_each = (options.context_tokens + kKvBlockTokens - 1) / kKvBlockTokens;
   Staged staged{.ids = arena.take(DType::I32, {rows}),
-                .ngram_rows = arena.take(DType::I64, {rows, network.num_ngram_heads()}),
                 .rows = arena.take(DType::I32, {wanted}),
                 .draws = arena.take(DType::U8, {bytes_for(wanted, sizeof(DrawKey))}),
                 .span_of_row = arena.take(DType::I32, {rows}),
                 .spans = arena.take(DType::U8, {bytes_for(slots, sizeof(RowSpan))}),
                 .blocks = arena.take(DType::I32, {slots * blocks_each}),
                 .shifts = {},
-                .masks = {}};
+                .masks = {},
+                .ngram_vectors = arena.take(DType::F32, {rows, network.ngram_width()})};
   if (options.isa != Isa::Sm90) return staged;
   staged.shifts = arena.take(DType::U8, {bytes_for(slots * Shifts::kMost, sizeof(Shift))});
   staged.masks = arena.take(DType::I32, {wanted, mask_words(config.vocab_size)});
@@ -34,9 +34,10 @@ Staged make_staged(Arena& arena, const Network& network, const ModelConfig& conf
 }
 
 // What of the workspace the host alone reads and writes.
-void add_host_workspace(Workspace& w, Arena& arena, const ModelConfig& config, int threads,
+void add_host_workspace(Workspace& w, Arena& arena, const Network& network, const ModelConfig& config, int threads,
                         const ModelOptions& options) {
   const std::int64_t vocab = config.vocab_size;
+  w.ngram_rows = arena.take(DType::I64, {options.max_rows, network.num_ngram_heads()});
   w.candidates = arena.take(DType::U8, {threads, bytes_for(vocab, sizeof(Candidate))});
   w.shaped = arena.take(DType::F32, {threads, vocab});
   w.seen = arena.take(DType::I32, {threads, (vocab + 31) / 32});
@@ -77,7 +78,7 @@ std::size_t scratch_bytes(const Network& network, const Workspace& workspace, Th
   const Scratch scratch = Scratch::counting(&peak_bytes);
   Batch batch;
   batch.rows = options.max_rows;
-  batch.ngram_rows = {nullptr, DType::I64, {options.max_rows, network.num_ngram_heads()}};
+  batch.ngram_vectors = {nullptr, DType::F32, {options.max_rows, network.ngram_width()}};
   network.forward(s, batch, scratch, workspace.hidden);
   const std::vector<std::int32_t> rows(static_cast<std::size_t>(Reservation::max_logit_rows(options)));
   network.logits(s, workspace.hidden, rows, scratch, workspace.logits);
@@ -105,14 +106,14 @@ Counted count(const WeightSource& source, ThreadPool& pool, const ModelOptions& 
   if (network.has_head()) counted.state_floats += static_cast<std::uint64_t>(kHeadBufferRows * network.hidden_width());
   Workspace workspace = make_workspace(counted.workspace, network, source.config(), options);
   make_staged(counted.staged, network, source.config(), options);
-  add_host_workspace(workspace, counted.host, source.config(), pool.num_threads(), options);
+  add_host_workspace(workspace, counted.host, network, source.config(), pool.num_threads(), options);
   counted.scratch_bytes = scratch_bytes(network, workspace, pool, options);
   return counted;
 }
 
-std::uint64_t mapped_weight_bytes(const WeightSource& source) {
+std::uint64_t mapped_weight_bytes(const WeightSource& source, Tables tables) {
   std::uint64_t bytes = 0;
-  for (const Weight& weight : mapped_weights(source, Tables::With)) bytes += weight.size_bytes();
+  for (const Weight& weight : mapped_weights(source, tables)) bytes += weight.size_bytes();
   return bytes;
 }
 
@@ -128,8 +129,13 @@ MemoryPlan plan_of(const WeightSource& source, const Counted& counted, const Thr
   MemoryPlan plan;
   if (options.isa == Isa::Sm90) {
     plan.lines = {{"weights, on the GPU", counted.arenas.weights.used_bytes()}};
+    if (const std::uint64_t bytes =
+            mapped_weight_bytes(source, Tables::With) - mapped_weight_bytes(source, Tables::Without);
+        bytes > 0) {
+      plan.lines.push_back({"n-gram table, read where it lies", bytes, true});
+    }
   } else {
-    plan.lines = {{"weights, read where they lie", mapped_weight_bytes(source), true},
+    plan.lines = {{"weights, read where they lie", mapped_weight_bytes(source, Tables::With), true},
                   {"weights, widened or re-laid", counted.arenas.weights.used_bytes()}};
   }
   const std::uint64_t workspace_bytes = counted.workspace.used_bytes() + counted.host.used_bytes();
@@ -198,7 +204,7 @@ Result<std::unique_ptr<Reservation>> Reservation::make(const WeightSource& sourc
   Workspace& w = made->workspace_;
   w = make_workspace(workspace, *made->network_, source.config(), options);
   Arena host(made->host_buffer_), staged_host(made->staged_host_);
-  add_host_workspace(w, host, source.config(), pool.num_threads(), options);
+  add_host_workspace(w, host, *made->network_, source.config(), pool.num_threads(), options);
   w.host = w.device = make_staged(staged_host, *made->network_, source.config(), options);
   if (upload) {
     Arena staged_device(made->staged_device_);
@@ -208,12 +214,21 @@ Result<std::unique_ptr<Reservation>> Reservation::make(const WeightSource& sourc
   return made;
 }
 
+Tensor Reservation::stage_ngrams(Stream& s, int rows) const {
+  const Tensor host = workspace_.host.ngram_vectors.slice(0, rows), device = workspace_.device.ngram_vectors;
+  if (network_->num_ngram_heads() == 0) return {};
+  Stream here = s.on_cuda() ? Stream(s.pool(), best_isa()) : s;
+  network_->gather_ngrams(here, workspace_.ngram_rows.slice(0, rows), host);
+  s.upload(const_cast<void*>(device.data), host.data,
+           static_cast<std::size_t>(host.shape.num_elements()) * sizeof(float));
+  return device.slice(0, rows);
+}
+
 Batch Reservation::stage(Stream& s, int rows, std::span<const RowSpan> spans) const {
   const Staged &host = workspace_.host, &device = workspace_.device;
   Batch batch;
   batch.rows = rows;
   batch.ids = device.ids.i32();
-  batch.ngram_rows = device.ngram_rows.slice(0, rows);
   batch.spans.host = spans;
   if (!s.on_cuda()) return batch;
   auto* to = static_cast<RowSpan*>(const_cast<void*>(host.spans.data));

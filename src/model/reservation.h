@@ -14,7 +14,6 @@ constexpr int kHeadBufferRows = 64;  // hidden states a slot keeps for the head 
 // a CPU they are one.
 struct Staged {
   Tensor ids;          // i32 [max_rows]
-  Tensor ngram_rows;   // i64 [max_rows, heads]
   Tensor rows;         // i32 [max_logit_rows] whose logits are wanted
   Tensor draws;        // bytes [max_logit_rows * sizeof(DrawKey)] how those rows draw, on a GPU
   Tensor span_of_row;  // i32 [max_rows]
@@ -24,6 +23,8 @@ struct Staged {
   // where there is any:
   Tensor shifts;  // bytes [slots * Shifts::kMost * sizeof(Shift)]
   Tensor masks;   // i32 [max_logit_rows, vocab / 32] a bit a token
+  // And what the n-gram table has for the rows, which the host reads where the table lies: it need not fit a GPU.
+  Tensor ngram_vectors;  // f32 [max_rows, embed_dim]
 };
 
 // What a forward works in and what it leaves behind.
@@ -44,6 +45,7 @@ struct Workspace {
   Tensor told_here;    // `told`, downloaded
   Tensor logits_here;  // f32 [vocab] a row, downloaded
   Tensor places;       // i32 [vocab], all 0: where a token is in a list of shifts, while that is made
+  Tensor ngram_rows;   // i64 [max_rows, heads] of the n-gram table
   // With a head:
   Tensor waiting;       // f32 [slots, kHeadBufferRows, hidden_width] committed rows it has yet to read
   Tensor head_in;       // f32 [max_rows, hidden_width] of its last pass
@@ -62,8 +64,11 @@ class Reservation {
 
   Stream stream(ThreadPool& pool) const { return stream_on(pool, isa_, queue_); }
   const Network& network() const { return *network_; }
-  // The first `rows` ids and n-gram rows of workspace().host, and these spans, as a batch the ops can read. What it
-  // says is good until the next call.
+  // What the table has for the first `rows` of workspace().ngram_rows; before the batch is staged. None without a
+  // table.
+  Tensor stage_ngrams(Stream& s, int rows) const;
+  // The first `rows` ids of workspace().host, and these spans, as a batch the ops can read. What it says is good until
+  // the next call.
   Batch stage(Stream& s, int rows, std::span<const RowSpan> spans) const;
   // workspace().host may be written again: what was staged before has been read.
   void begin_staging(Stream& s) const { s.wait_for_mark(); }

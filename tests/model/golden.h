@@ -112,7 +112,7 @@ class TestNetwork {
         line.push_back(piece.ids[static_cast<std::size_t>(i)]);
         w.ids.i32()[rows + i] = line.back();
         if (heads > 0) {
-          auto* to = static_cast<std::int64_t*>(const_cast<void*>(w.ngram_rows.data)) +
+          auto* to = static_cast<std::int64_t*>(const_cast<void*>(reservation_->workspace().ngram_rows.data)) +
                      static_cast<std::int64_t>(rows + i) * heads;
           network().hash_ngrams(line, to);
         }
@@ -127,7 +127,10 @@ class TestNetwork {
       rows += count;
     }
     CHECK(rows <= max_rows_);
-    return reservation_->stage(*stream_, rows, spans_);
+    const Tensor ngram_vectors = target ? reservation_->stage_ngrams(*stream_, rows) : Tensor{};
+    Batch batch = reservation_->stage(*stream_, rows, spans_);
+    batch.ngram_vectors = ngram_vectors;
+    return batch;
   }
 
   std::vector<std::vector<float>> logits_of(int rows, Tensor hidden_in, bool head) {

@@ -83,6 +83,7 @@ TEST(NgramRows, StayWithinTheirHead) {
 }
 
 TEST_P(NgramOn, GatherTakesEachHeadsRowFromItsShard) {
+  if (GetParam() == Isa::Sm90) GTEST_SKIP() << "the host gathers";
   Machine machine(GetParam(), 3);
   for (const int dim : {1, 16, 21, 160}) {
     const Array first = random_bf16({5, dim}, 1), second = random_bf16({5, dim}, 2), third = random_bf16({5, dim}, 3);

@@ -312,6 +312,7 @@ TEST_P(WeightRowsOn, EmbedsAndGathersRowsOfAnyFormat) {
       EXPECT_TRUE(same_bits(std::span<const float>(out.row(i), 640), want)) << format_name(table.view());
       EXPECT_TRUE(same_bits(std::span<const float>(out.row(i) + 640, 640), want)) << format_name(table.view());
     }
+    if (GetParam() == Isa::Sm90) continue;  // the host gathers
     const Weight shards[] = {table, table};
     const Array rows(DType::I64, {1, 2});
     rows.i64()[0] = 24 + 5;

@@ -31,7 +31,7 @@ void ngram_gather(Stream& s, std::span<const Weight> shards, Tensor rows, Tensor
   const std::int64_t heads = rows.width(), dim = shards[0].shape[1], shard_rows = shards[0].shape[0];
   CHECK(out.width() == heads * dim);
   if (s.is_dry()) return;
-  RONDO_ON_CUDA(s, ngram_gather(s, shards, rows, out));
+  CHECK(!s.on_cuda());
   const auto kernel = RONDO_PICK(s.isa(), embed_range);
   fork_rows(s, out.rows(), out.width(), [&](int begin, int end) {
     for (std::int64_t i = begin * heads; i < end * heads; ++i) {

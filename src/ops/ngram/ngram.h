@@ -30,7 +30,7 @@ struct NgramSpec {
 void ngram_rows(const NgramSpec& spec, std::span<const std::int32_t> history, std::int64_t* rows);
 
 // out[r] = the concatenated vectors of rows[r]. shards: equal pieces of the table, in row order, [shard_rows, dim]
-// in any format. rows: I64 [rows, heads]; out: [rows, heads * dim].
+// in any format. rows: I64 [rows, heads]; out: [rows, heads * dim]. On a CPU alone: the table is read where it lies.
 void ngram_gather(Stream& s, std::span<const Weight> shards, Tensor rows, Tensor out);
 
 // key, query: [rows, streams * hidden], normed; value: [rows, hidden]; out: [rows, streams * hidden].
