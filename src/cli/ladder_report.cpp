@@ -10,7 +10,7 @@ namespace rondo {
 
 namespace {
 
-constexpr auto kLine = "{:<8} {:>7} {:>4}  {:<20} {:<20} {:<18} {:>6}  {:<10} {:<8} {:<15} {}\n";
+constexpr auto kLine = "{:<8} {:>7} {:>4}  {:<20} {:<20} {:<18} {:>6}  {:<10} {:<8} {:<15} {}";
 
 json::Value median_or_null(const std::vector<double>& runs) {
   return runs.empty() ? json::Value(nullptr) : json::Value(spread(runs).median);
@@ -52,6 +52,13 @@ json::Value share_or_null(const LadderSide& side) {
 std::string percent(const LadderSide& side) {
   const auto share = host_share(side);
   return share ? fmt::format("{:.0f}", 100 * *share) : "-";
+}
+
+template <class... Columns>
+std::string to_line(const Columns&... columns) {
+  std::string line = fmt::format(kLine, columns...);
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
 }
 
 std::string rate(const std::vector<double>& runs) {
@@ -96,11 +103,10 @@ json::Object to_json_object(const LadderRow& row) {
 }
 
 std::string ladder_header() {
-  const auto line = [](auto... words) { return fmt::format(kLine, words...); };
-  return line("prompts", "streams", "T", "plain tokens/s", "drafted tokens/s", "ratio", "tokens", "round, ms",
-              "host, %", "as alone", "kept by depth, %") +
-         line("", "", "", "median (range)", "median (range)", "of pairs", "/round", "plan real", "", "plain drafted",
-              "");
+  return to_line("prompts", "streams", "T", "plain tokens/s", "drafted tokens/s", "ratio", "tokens", "round, ms",
+                 "host, %", "as alone", "kept by depth, %") +
+         to_line("", "", "", "median (range)", "median (range)", "of pairs", "/round", "plan real", "", "plain drafted",
+                 "");
 }
 
 std::string to_text_line(const LadderRow& row) {
@@ -116,10 +122,10 @@ std::string to_text_line(const LadderRow& row) {
       row.drafted.real_ms.empty()
           ? "-"
           : fmt::format("{:.3g} {:.3g}", spread(row.drafted.planned_ms).median, spread(row.drafted.real_ms).median);
-  return fmt::format(kLine, row.prompts, row.streams, row.temperature, rate(row.plain.tok_s), rate(row.drafted.tok_s),
-                     ratio, fmt::format("{:.2f}", tokens_per_round(row, row.drafted)), times,
-                     percent(row.plain) + " " + percent(row.drafted),
-                     fmt::format("{:<7} {}", equal(row.plain), equal(row.drafted)), kept);
+  return to_line(row.prompts, row.streams, row.temperature, rate(row.plain.tok_s), rate(row.drafted.tok_s), ratio,
+                 fmt::format("{:.2f}", tokens_per_round(row, row.drafted)), times,
+                 percent(row.plain) + " " + percent(row.drafted),
+                 fmt::format("{:<7} {}", equal(row.plain), equal(row.drafted)), kept);
 }
 
 int num_different(const LadderRow& row) {
