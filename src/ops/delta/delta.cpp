@@ -104,7 +104,8 @@ void delta_net(Stream& s, const RowSpans& rows, const DeltaInputs& in, const Del
   if (s.on_cuda() && cuda::has_delta_net(net.spec, net.conv)) {
     check_inputs(rows.host, in.qkv, in.a, in.b, net.spec, net.state, out);
     check_spans(rows.host, net.conv_state.history.shape[0], net.conv_state.log.shape[1], in.qkv.rows());
-    if (!s.is_dry()) cuda::delta_net(s, rows, in, net, out);
+    const Tensor heads = scratch.take_f32({in.qkv.rows(), net.spec.v_heads, 2});
+    if (!s.is_dry()) cuda::delta_net(s, rows, in, net, u, heads, out);
     return;
   }
 #endif

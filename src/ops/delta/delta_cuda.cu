@@ -10,11 +10,10 @@
 // The blocks of all V heads that share a K head are a cluster. What several of them read and one writes (the
 // convolution's past of q and k; of a head of several blocks the logs of keys and decays) is written when all of them
 // have read it.
-#include <algorithm>
-
 #include "ops/common/launch.cuh"
 #include "ops/delta/delta_cuda.h"
 #include "ops/delta/delta_inputs.cuh"
+#include "ops/delta/long_spans.cuh"
 
 namespace rondo::cuda {
 
@@ -181,10 +180,8 @@ __device__ void log_draft(const DeltaArgs& a, const RowSpan& span, const Place& 
   if (threadIdx.x == kDecayThread) a.decay_log[to] = room.decay[t & 1];
 }
 
-// What the compiler knows: the sizes of a head that has the most a block takes; and whether registers go to more
-// blocks, for the memory's sake, or to fewer that wait less from row to row. The arithmetic is the same.
-enum class Fit { Any, FullHeads, LongSpans };
-constexpr int kLongSpan = 16;  // rows: more than a window has
+// What the compiler knows: the sizes of a head that has the most a block takes. The arithmetic is the same.
+enum class Fit { Any, FullHeads };
 
 // IsNet: delta_net; else gated_delta, and nothing of `n` is there.
 template <bool IsNet, Fit Fits>
@@ -243,11 +240,9 @@ __global__ void __launch_bounds__(kThreads, Fits == Fit::FullHeads ? 2 : 1) step
 int parts_of(DeltaSpec spec) { return (spec.v_dim + kColumns - 1) / kColumns; }
 
 template <bool IsNet>
-auto kernel_for(DeltaSpec spec, const RowSpans& rows) {
-  if (spec.k_dim != kMaxKeyDim || spec.v_dim != kColumns) return step_states<IsNet, Fit::Any>;
-  int longest = 0;
-  for (const RowSpan& span : rows.host) longest = std::max(longest, span.count);
-  return longest >= kLongSpan ? step_states<IsNet, Fit::LongSpans> : step_states<IsNet, Fit::FullHeads>;
+auto kernel_for(DeltaSpec spec) {
+  const bool full = spec.k_dim == kMaxKeyDim && spec.v_dim == kColumns;
+  return full ? step_states<IsNet, Fit::FullHeads> : step_states<IsNet, Fit::Any>;
 }
 
 DeltaArgs args_of(const RowSpans& rows, Tensor u, Tensor a, Tensor b, DeltaGains gains, DeltaSpec spec,
@@ -281,7 +276,7 @@ void gated_delta(Stream& s, const RowSpans& rows, Tensor u, Tensor a, Tensor b, 
                  DeltaState state, Tensor out) {
   if (rows.host.empty()) return;
   CHECK(spec.k_dim <= kMaxKeyDim && parts_of(spec) <= kMaxCluster);
-  launch(s, "gated_delta", {grid_of(spec, rows), kThreads, 0, parts_of(spec)}, kernel_for<false>(spec, rows),
+  launch(s, "gated_delta", {grid_of(spec, rows), kThreads, 0, parts_of(spec)}, kernel_for<false>(spec),
          args_of(rows, u, a, b, gains, spec, state, out), NetArgs{});
 }
 
@@ -291,20 +286,23 @@ bool has_delta_net(DeltaSpec spec, ConvSpec conv) {
          conv.kernel <= kMaxPast + 1;
 }
 
-void delta_net(Stream& s, const RowSpans& rows, const DeltaInputs& in, const DeltaNet& net, Tensor out) {
+void delta_net(Stream& s, const RowSpans& rows, const DeltaInputs& in, const DeltaNet& net, Tensor u, Tensor heads,
+               Tensor out) {
   if (rows.host.empty()) return;
+  const DeltaArgs args = args_of(rows, in.qkv, in.a, in.b, net.gains, net.spec, net.state, out);
+  const NetArgs net_args{.weight = net.conv_weight.f32(),
+                         .history = net.conv_state.history.f32(),
+                         .log = net.conv_state.log.f32(),
+                         .z = in.z.f32(),
+                         .gain = net.norm_gain.f32(),
+                         .past = net.conv.kernel - 1,
+                         .log_rows = static_cast<int>(net.conv_state.log.shape[1]),
+                         .eps = net.eps,
+                         .sigmoid_gate = net.gate == Gate::Sigmoid};
+  if (has_long_spans(net.spec, rows.host)) return delta_net_of_long_spans(s, rows, args, net_args, u, heads);
   launch(s, "delta_net",
          {grid_of(net.spec, rows), kThreads, 0, net.spec.v_heads / net.spec.k_heads * parts_of(net.spec)},
-         kernel_for<true>(net.spec, rows), args_of(rows, in.qkv, in.a, in.b, net.gains, net.spec, net.state, out),
-         NetArgs{.weight = net.conv_weight.f32(),
-                 .history = net.conv_state.history.f32(),
-                 .log = net.conv_state.log.f32(),
-                 .z = in.z.f32(),
-                 .gain = net.norm_gain.f32(),
-                 .past = net.conv.kernel - 1,
-                 .log_rows = static_cast<int>(net.conv_state.log.shape[1]),
-                 .eps = net.eps,
-                 .sigmoid_gate = net.gate == Gate::Sigmoid});
+         kernel_for<true>(net.spec), args, net_args);
 }
 
 }  // namespace rondo::cuda

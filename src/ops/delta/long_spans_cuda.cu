@@ -1,0 +1,378 @@
+// delta_net where a span is long, a prompt's: the bits of step_states (delta_cuda.cu), whose operations these are in
+// their order, but nobody waits for anybody at a row. What a row needs besides the state is made for all rows at once;
+// then the rows go over the state; then what came out is normed, all rows at once.
+//
+// The state: four lanes of a warp have two columns, each lane every fourth row of them. So what the four have summed
+// up meets by shuffles, and the warps of a block share nothing but the rows they read, some of which are under way
+// while others are worked on.
+#include <algorithm>
+
+#include "ops/common/launch.cuh"
+#include "ops/delta/long_spans.cuh"
+
+namespace rondo::cuda {
+
+using namespace stepping;
+
+namespace {
+
+constexpr int kSize = 128;  // of a head's keys and values
+static_assert(kSize == kMaxKeyDim && kSize == kColumns);
+
+// What the rows need besides the state, of a whole batch.
+struct Prepared {
+  float* u;       // [rows, q^ | k^ | v]; of q^ and k^ element i of a head lies at place_of_key(i)
+  float2* heads;  // [rows, v_heads] decay and beta
+  const std::int32_t* span_of_row;
+  int rows;
+};
+
+// The elements that a thread of the recurrence has lie next to each other.
+__device__ inline int place_of_key(int i) { return i % kSums * kRowsEach + i / kSums; }
+
+// A block has one head's q, k or v of so many rows, a thread one channel of them.
+constexpr int kTile = 16;
+
+// Input t of a span's channel, t down to -past.
+__device__ float input_of(const DeltaArgs& a, const NetArgs& n, const RowSpan& span, int t, int channel) {
+  const std::int64_t channels = channels_of(a), slot = span.slot;
+  if (t >= 0) return a.u[(span.begin + t) * channels + channel];
+  if (span.start_pos == 0) return 0;
+  const int from = n.past + t + span.fold;
+  return from < n.past ? n.history[(slot * n.past + from) * channels + channel]
+                       : n.log[(slot * n.log_rows + from - n.past) * channels + channel];
+}
+
+// The tile's rows of a channel, convolved.
+__device__ void convolve_tile(const DeltaArgs& a, const NetArgs& n, const Prepared& to, int first, int count,
+                              int channel, const float (&weights)[kMaxPast + 1], float (&out)[kTile]) {
+  RowSpan span;
+  float past[kMaxPast];
+  int begin = -1;  // of the span at hand
+#pragma unroll
+  for (int i = 0; i < kTile; ++i) {
+    out[i] = 0;
+    if (i >= count) continue;
+    const int row = first + i;
+    if (begin < 0 || row >= begin + span.count) {
+      span = a.spans[to.span_of_row[row]];
+      begin = span.begin;
+#pragma unroll
+      for (int j = 0; j < kMaxPast; ++j) {
+        const int back = kMaxPast - j;
+        past[j] = back <= n.past ? input_of(a, n, span, row - begin - back, channel) : 0.0F;
+      }
+    }
+    const float x = a.u[static_cast<std::int64_t>(row) * channels_of(a) + channel];
+    float sum = 0;
+#pragma unroll
+    for (int j = 0; j < kMaxPast; ++j) sum = fmaf(weights[j], past[j], sum);
+    sum = fmaf(weights[kMaxPast], x, sum);
+#pragma unroll
+    for (int j = 0; j + 1 < kMaxPast; ++j) past[j] = past[j + 1];
+    past[kMaxPast - 1] = x;
+    out[i] = silu(sum);
+  }
+}
+
+// Grid: heads of q, of k, of v; tiles of rows.
+__global__ void __launch_bounds__(kSize) prepare_rows(DeltaArgs a, NetArgs n, Prepared to) {
+  let_next_in();
+  __shared__ float squares[kTile][kSize / kWarp];
+  const int group = blockIdx.x, element = threadIdx.x, channel = group * kSize + element;
+  const int first = blockIdx.y * kTile, count = min(kTile, to.rows - first);
+  float weights[kMaxPast + 1];  // shorter kernels have zeros in front
+#pragma unroll
+  for (int j = 0; j <= kMaxPast; ++j) {
+    const int tap = j - (kMaxPast - n.past);
+    weights[j] = tap >= 0 ? n.weight[static_cast<std::int64_t>(tap) * channels_of(a) + channel] : 0.0F;
+  }
+  wait_for_before();
+  float mine[kTile];
+  convolve_tile(a, n, to, first, count, channel, weights, mine);
+  float* out = to.u + first * static_cast<std::int64_t>(channels_of(a)) + group * kSize;
+  if (group >= 2 * a.k_heads) {
+    for (int i = 0; i < count; ++i) out[static_cast<std::int64_t>(i) * channels_of(a) + element] = mine[i];
+    const int head = group - 2 * a.k_heads;
+    if (element < count) {
+      const std::int64_t at = static_cast<std::int64_t>(first + element) * a.v_heads + head;
+      to.heads[at] =
+          make_float2(decay_of(a.a[at], a.dt_bias[head], a.decay_rate[head]), 1.0F / (1.0F + expf(-a.b[at])));
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kTile; ++i) {
+    const float sum = warp_sum(__fmul_rn(mine[i], mine[i]));
+    if (element % kWarp == 0) squares[i][element / kWarp] = sum;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < kTile; ++i) {
+    float sum = 0;
+#pragma unroll
+    for (int j = 0; j < kSize / kWarp; ++j) sum += squares[i][j];
+    const float normed = mine[i] * ((group < a.k_heads ? a.q_scale : 1.0F) / sqrtf(sum + 1e-6F));
+    if (i < count) out[static_cast<std::int64_t>(i) * channels_of(a) + place_of_key(element)] = normed;
+  }
+}
+
+// The recurrence. A block has kPart columns of a head; the blocks of a head are a cluster.
+constexpr int kPart = 64, kPartsEach = kSize / kPart;
+constexpr int kScanThreads = 128, kColumnsOfWarp = kPart / (kScanThreads / kWarp);
+constexpr int kStage = 8;  // rows brought in together
+
+struct alignas(16) Stage {
+  Keys q[kStage], k[kStage];
+  float value[kStage][kPart];
+  float2 head[kStage];  // decay and beta
+};
+struct alignas(16) ScanRoom {
+  Stage stages[2];
+  float answer[kStage][kSums][kPart];
+};
+
+// Where a thread stands: the first of its two columns of the block's, and which rows of the state it has.
+struct Lane {
+  int head, part, sum, column;
+
+  __device__ std::int64_t column_of_head() const { return part * kPart + column; }
+};
+__device__ Lane lane_of() {
+  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
+  return {static_cast<int>(blockIdx.x) / kPartsEach, static_cast<int>(blockIdx.x) % kPartsEach, lane / (kWarp / kSums),
+          warp * kColumnsOfWarp + lane % (kWarp / kSums) * 2};
+}
+
+using State = float[kRowsEach][2];
+
+template <class Visit>
+__device__ void for_stored(State& state, const DeltaArgs& a, int slot, const Lane& at, Visit visit) {
+  float* first = a.memory + (static_cast<std::int64_t>(slot) * a.v_heads + at.head) * kSize * kSize + at.sum * kSize +
+                 at.column_of_head();
+#pragma unroll
+  for (int r = 0; r < kRowsEach; ++r) visit(state[r], *reinterpret_cast<float2*>(first + r * kSums * kSize));
+}
+
+// The rows from `row` on are under way; each warp has its part of them.
+__device__ void bring_stage(const DeltaArgs& a, const Prepared& from, const Lane& at, int row, int count, Stage& to) {
+  const int lane = threadIdx.x % kWarp, keys = a.k_heads * kSize, key = at.head / (a.v_heads / a.k_heads) * kSize;
+  const float* u = from.u + static_cast<std::int64_t>(row) * channels_of(a);
+  for (int i = 0; i < count; ++i, u += channels_of(a)) {
+    switch (threadIdx.x / kWarp) {
+      case 0: copy_async<16>(&to.q[i].of[lane / 8][lane % 8 * 4], u + key + lane * 4); break;
+      case 1: copy_async<16>(&to.k[i].of[lane / 8][lane % 8 * 4], u + keys + key + lane * 4); break;
+      case 2:
+        if (lane < kPart / 4)
+          copy_async<16>(&to.value[i][lane * 4], u + 2 * keys + at.head * kSize + at.part * kPart + lane * 4);
+        break;
+      default:
+        if (lane == i)
+          copy_async<8>(&to.head[i], from.heads + static_cast<std::int64_t>(row + i) * a.v_heads + at.head);
+    }
+  }
+}
+
+// The logged rows of the last span go into the state, a stage of them at a time.
+__device__ void fold_logged(const DeltaArgs& a, const RowSpan& span, const Lane& at, State& state, Stage& room) {
+  for (int first = 0; first < span.fold; first += kStage) {
+    const int count = min(kStage, span.fold - first), element = threadIdx.x;
+    for (int f = 0; f < count; ++f) {
+      const std::int64_t log = (static_cast<std::int64_t>(span.slot) * a.log_rows + first + f) * a.v_heads + at.head;
+      room.k[f][element] = a.key_log[log * kSize + element];
+      if (element < kPart) room.value[f][element] = a.delta_log[log * kSize + at.part * kPart + element];
+      if (element == f) room.head[f].x = a.decay_log[log];
+    }
+    __syncthreads();
+    for (int f = 0; f < count; ++f) {
+      const float decay = room.head[f].x;
+      const float2 delta = *reinterpret_cast<const float2*>(&room.value[f][at.column]);
+#pragma unroll
+      for (int r = 0; r < kRowsEach; ++r) {
+        const float k = room.k[f].of[at.sum][r];
+        state[r][0] = __fmaf_rn(k, delta.x, __fmul_rn(decay, state[r][0]));
+        state[r][1] = __fmaf_rn(k, delta.y, __fmul_rn(decay, state[r][1]));
+      }
+    }
+    __syncthreads();
+  }
+}
+
+// What the four lanes of a column have, put together.
+__device__ inline float over_lanes(float mine) {
+  constexpr int kEach = kWarp / kSums;
+  const int first = threadIdx.x % kEach;
+  const auto of = [&](int sum) { return __shfl_sync(0xFFFFFFFFu, mine, sum * kEach + first); };
+  const float s0 = of(0), s1 = of(1), s2 = of(2), s3 = of(3);
+  return ((s0 + s1) + s2) + s3;
+}
+
+// One row over the state; gives delta.
+__device__ __forceinline__ float2 step(State& state, const Lane& at, const Stage& stage, int i,
+                                       float (&answers)[kSums][kPart]) {
+  const float2 head = stage.head[i], value = *reinterpret_cast<const float2*>(&stage.value[i][at.column]);
+  float keys[kRowsEach];
+  float read[2] = {}, answer[2] = {};
+#pragma unroll
+  for (int r = 0; r < kRowsEach; r += 4) {
+    const float4 k = stage.k[i].four(at.sum, r);
+    keys[r] = k.x, keys[r + 1] = k.y, keys[r + 2] = k.z, keys[r + 3] = k.w;
+#pragma unroll
+    for (int j = r; j < r + 4; ++j) {
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        state[j][c] = __fmul_rn(head.x, state[j][c]);
+        read[c] = __fmaf_rn(keys[j], state[j][c], read[c]);
+      }
+    }
+  }
+  const float said[2] = {__fsub_rn(value.x, over_lanes(read[0])), __fsub_rn(value.y, over_lanes(read[1]))};
+  const float delta[2] = {__fmul_rn(head.y, said[0]), __fmul_rn(head.y, said[1])};
+#pragma unroll
+  for (int r = 0; r < kRowsEach; r += 4) {
+    const float4 q = stage.q[i].four(at.sum, r);
+    const float queries[4] = {q.x, q.y, q.z, q.w};
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        state[r + j][c] = __fmaf_rn(keys[r + j], delta[c], state[r + j][c]);
+        answer[c] = __fmaf_rn(queries[j], state[r + j][c], answer[c]);
+      }
+    }
+  }
+  *reinterpret_cast<float2*>(&answers[at.sum][at.column]) = make_float2(answer[0], answer[1]);
+  return make_float2(delta[0], delta[1]);
+}
+
+// What folding a draft will need.
+__device__ void log_draft(const DeltaArgs& a, const RowSpan& span, const Lane& at, int t, float2 delta, Stage& stage) {
+  const std::int64_t to = (static_cast<std::int64_t>(span.slot) * a.log_rows + t - span.certain) * a.v_heads + at.head;
+  if (at.sum == 0) *reinterpret_cast<float2*>(a.delta_log + to * kSize + at.column_of_head()) = delta;
+  if (at.part > 0) return;
+  a.key_log[to * kSize + threadIdx.x] = stage.k[t % kStage][threadIdx.x];
+  if (threadIdx.x == 0) a.decay_log[to] = stage.head[t % kStage].x;
+}
+
+// The answers of a warp's columns: not normed yet.
+__device__ void put_answers(const DeltaArgs& a, const Lane& at, int row, int count,
+                            const float (&answers)[kStage][kSums][kPart]) {
+  static_assert(kStage * kColumnsOfWarp == 4 * kWarp);
+  __syncwarp();
+  const int lane = threadIdx.x % kWarp, i = lane / (kColumnsOfWarp / 4);
+  const int column = threadIdx.x / kWarp * kColumnsOfWarp + lane % (kColumnsOfWarp / 4) * 4;
+  if (i >= count) return;
+  float x[4];
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const auto of = [&](int sum) { return answers[i][sum][column + j]; };
+    x[j] = ((of(0) + of(1)) + of(2)) + of(3);
+  }
+  float* to = a.out + (static_cast<std::int64_t>(row + i) * a.v_heads + at.head) * kSize + at.part * kPart + column;
+  *reinterpret_cast<float4*>(to) = make_float4(x[0], x[1], x[2], x[3]);
+}
+
+// The channels' inputs move on as in conv_cuda.cu, a thread having one. In place: what is read stands behind what is
+// written.
+__device__ void keep_past(const DeltaArgs& a, const NetArgs& n, const RowSpan& span) {
+  const int channels = channels_of(a), threads = a.v_heads * kPartsEach * kScanThreads;
+  for (int c = blockIdx.x * kScanThreads + threadIdx.x; c < channels; c += threads) {
+    float past[kMaxPast];
+#pragma unroll
+    for (int i = 0; i < kMaxPast; ++i) past[i] = i < n.past ? input_of(a, n, span, span.certain + i - n.past, c) : 0.0F;
+#pragma unroll
+    for (int i = 0; i < kMaxPast; ++i) {
+      if (i < n.past) n.history[(static_cast<std::int64_t>(span.slot) * n.past + i) * channels + c] = past[i];
+    }
+    for (int t = span.certain; t < span.count; ++t) {
+      n.log[(static_cast<std::int64_t>(span.slot) * n.log_rows + t - span.certain) * channels + c] =
+          a.u[static_cast<std::int64_t>(span.begin + t) * channels + c];
+    }
+  }
+}
+
+// Grid: parts of V heads; spans.
+__global__ void __launch_bounds__(kScanThreads, 2) scan_states(DeltaArgs a, NetArgs n, Prepared from) {
+  let_next_in();
+  __shared__ ScanRoom room;
+  const Lane at = lane_of();
+  wait_for_before();
+  const RowSpan span = a.spans[blockIdx.y];
+  State state = {};
+  if (span.start_pos > 0) {
+    for_stored(state, a, span.slot, at, [](float(&s)[2], const float2& stored) { s[0] = stored.x, s[1] = stored.y; });
+  }
+  const auto keep = [&] {
+    for_stored(state, a, here(span.slot), at, [](float(&s)[2], float2& stored) { stored = make_float2(s[0], s[1]); });
+  };
+  fold_logged(a, span, at, state, room.stages[0]);
+  bring_stage(a, from, at, span.begin, min(kStage, span.count), room.stages[0]);
+  commit_copies();
+  keep_past(a, n, span);
+  arrive_in_cluster();  // this thread has read what another block's part of it logs
+  wait_for_cluster();
+  if (span.certain == 0) keep();
+  for (int first = 0; first < span.count; first += kStage) {
+    Stage& stage = room.stages[first / kStage % 2];
+    const int count = min(kStage, span.count - first), next = first + kStage;
+    wait_for_copies<0>();
+    __syncthreads();  // the rows are there, and nobody reads the last ones any more
+    bring_stage(a, from, at, span.begin + next, min(kStage, span.count - next), room.stages[next / kStage % 2]);
+    commit_copies();
+    for (int i = 0; i < count; ++i) {
+      const float2 delta = step(state, at, stage, i, room.answer[i]);
+      const int t = first + i;
+      if (t >= span.certain) log_draft(a, span, at, t, delta, stage);
+      if (t + 1 == span.certain) keep();
+    }
+    put_answers(a, at, span.begin + first, count, room.answer);
+  }
+}
+
+// A warp norms one head of one row, in place.
+constexpr int kNormThreads = 256;
+
+__global__ void __launch_bounds__(kNormThreads) norm_heads(DeltaArgs a, NetArgs n, int rows) {
+  let_next_in();
+  const int unit = blockIdx.x * (kNormThreads / kWarp) + threadIdx.x / kWarp, d = threadIdx.x % kWarp * 4;
+  const float4 gain = *reinterpret_cast<const float4*>(n.gain + d);
+  wait_for_before();
+  if (unit >= rows * a.v_heads) return;
+  float4& out = *reinterpret_cast<float4*>(a.out + static_cast<std::int64_t>(unit) * kSize + d);
+  const float4 four = out, z = *reinterpret_cast<const float4*>(n.z + static_cast<std::int64_t>(unit) * kSize + d);
+  float x[4] = {four.x, four.y, four.z, four.w}, squares = 0;
+  const float gains[4] = {gain.x, gain.y, gain.z, gain.w}, gates[4] = {z.x, z.y, z.z, z.w};
+#pragma unroll
+  for (int j = 0; j < 4; ++j) squares = fmaf(x[j], x[j], squares);
+  const float scale = rsqrtf(warp_sum(squares) / static_cast<float>(kSize) + n.eps);
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    x[j] *= scale * gains[j];
+    x[j] *= n.sigmoid_gate ? sigmoid(gates[j]) : silu(gates[j]);
+  }
+  out = make_float4(x[0], x[1], x[2], x[3]);
+}
+
+}  // namespace
+
+bool has_long_spans(DeltaSpec spec, std::span<const RowSpan> spans) {
+  constexpr int kLong = 16;  // rows: more than a window has
+  return spec.k_dim == kSize && spec.v_dim == kSize &&
+         std::any_of(spans.begin(), spans.end(), [](const RowSpan& span) { return span.count >= kLong; });
+}
+
+void delta_net_of_long_spans(Stream& s, const RowSpans& rows, const DeltaArgs& args, const NetArgs& net, Tensor u,
+                             Tensor heads) {
+  int end = 0;
+  for (const RowSpan& span : rows.host) end = std::max(end, span.begin + span.count);
+  const Prepared prepared{u.f32(), reinterpret_cast<float2*>(heads.f32()), rows.span_of_row, end};
+  const auto blocks = [](int of, int each) { return static_cast<unsigned>((of + each - 1) / each); };
+  const dim3 tiles(static_cast<unsigned>(2 * args.k_heads + args.v_heads), blocks(end, kTile));
+  launch(s, "delta_net_rows", {tiles, kSize}, prepare_rows, args, net, prepared);
+  const dim3 parts(static_cast<unsigned>(args.v_heads * kPartsEach), static_cast<unsigned>(rows.host.size()));
+  launch(s, "delta_net_scan", {parts, kScanThreads, 0, kPartsEach}, scan_states, args, net, prepared);
+  launch(s, "delta_net_norm", {blocks(end * args.v_heads, kNormThreads / kWarp), kNormThreads}, norm_heads, args, net,
+         end);
+}
+
+}  // namespace rondo::cuda
