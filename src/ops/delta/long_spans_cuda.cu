@@ -6,6 +6,7 @@
 // up meets by shuffles, and the warps of a block share nothing but the rows they read, some of which are under way
 // while others are worked on.
 #include <algorithm>
+#include <cstddef>
 
 #include "ops/common/launch.cuh"
 #include "ops/delta/long_spans.cuh"
@@ -43,35 +44,31 @@ __device__ float input_of(const DeltaArgs& a, const NetArgs& n, const RowSpan& s
                        : n.log[(slot * n.log_rows + from - n.past) * channels + channel];
 }
 
-// The tile's rows of a channel, convolved.
+// The tile's rows of a channel, convolved in place.
 __device__ void convolve_tile(const DeltaArgs& a, const NetArgs& n, const Prepared& to, int first, int count,
-                              int channel, const float (&weights)[kMaxPast + 1], float (&out)[kTile]) {
-  RowSpan span;
+                              int channel, const float (&weights)[kMaxPast + 1], float (&x)[kTile]) {
   float past[kMaxPast];
-  int begin = -1;  // of the span at hand
+  int end = first;  // of the span at hand
 #pragma unroll
   for (int i = 0; i < kTile; ++i) {
-    out[i] = 0;
-    if (i >= count) continue;
-    const int row = first + i;
-    if (begin < 0 || row >= begin + span.count) {
-      span = a.spans[to.span_of_row[row]];
-      begin = span.begin;
+    if (i >= count) break;
+    if (first + i == end) {
+      const RowSpan span = a.spans[to.span_of_row[end]];
 #pragma unroll
       for (int j = 0; j < kMaxPast; ++j) {
         const int back = kMaxPast - j;
-        past[j] = back <= n.past ? input_of(a, n, span, row - begin - back, channel) : 0.0F;
+        past[j] = back <= n.past ? input_of(a, n, span, end - span.begin - back, channel) : 0.0F;
       }
+      end = span.begin + span.count;
     }
-    const float x = a.u[static_cast<std::int64_t>(row) * channels_of(a) + channel];
     float sum = 0;
 #pragma unroll
     for (int j = 0; j < kMaxPast; ++j) sum = fmaf(weights[j], past[j], sum);
-    sum = fmaf(weights[kMaxPast], x, sum);
+    sum = fmaf(weights[kMaxPast], x[i], sum);
 #pragma unroll
     for (int j = 0; j + 1 < kMaxPast; ++j) past[j] = past[j + 1];
-    past[kMaxPast - 1] = x;
-    out[i] = silu(sum);
+    past[kMaxPast - 1] = x[i];
+    x[i] = silu(sum);
   }
 }
 
@@ -89,6 +86,9 @@ __global__ void __launch_bounds__(kSize) prepare_rows(DeltaArgs a, NetArgs n, Pr
   }
   wait_for_before();
   float mine[kTile];
+  const float* in = a.u + first * static_cast<std::int64_t>(channels_of(a)) + channel;
+#pragma unroll
+  for (int i = 0; i < kTile; ++i) mine[i] = i < count ? in[static_cast<std::int64_t>(i) * channels_of(a)] : 0.0F;
   convolve_tile(a, n, to, first, count, channel, weights, mine);
   float* out = to.u + first * static_cast<std::int64_t>(channels_of(a)) + group * kSize;
   if (group >= 2 * a.k_heads) {
@@ -122,13 +122,13 @@ constexpr int kPart = 64, kPartsEach = kSize / kPart;
 constexpr int kScanThreads = 128, kColumnsOfWarp = kPart / (kScanThreads / kWarp);
 constexpr int kStage = 8;  // rows brought in together
 
-struct alignas(16) Stage {
-  Keys q[kStage], k[kStage];
-  float value[kStage][kPart];
-  float2 head[kStage];  // decay and beta
+struct alignas(16) Row {
+  Keys q, k;
+  float value[kPart];
+  float2 head;  // decay and beta
 };
-struct alignas(16) ScanRoom {
-  Stage stages[2];
+struct ScanRoom {
+  Row rows[2][kStage];
   float answer[kStage][kSums][kPart];
 };
 
@@ -154,42 +154,54 @@ __device__ void for_stored(State& state, const DeltaArgs& a, int slot, const Lan
   for (int r = 0; r < kRowsEach; ++r) visit(state[r], *reinterpret_cast<float2*>(first + r * kSums * kSize));
 }
 
-// The rows from `row` on are under way; each warp has its part of them.
-__device__ void bring_stage(const DeltaArgs& a, const Prepared& from, const Lane& at, int row, int count, Stage& to) {
-  const int lane = threadIdx.x % kWarp, keys = a.k_heads * kSize, key = at.head / (a.v_heads / a.k_heads) * kSize;
-  const float* u = from.u + static_cast<std::int64_t>(row) * channels_of(a);
-  for (int i = 0; i < count; ++i, u += channels_of(a)) {
-    switch (threadIdx.x / kWarp) {
-      case 0: copy_async<16>(&to.q[i].of[lane / 8][lane % 8 * 4], u + key + lane * 4); break;
-      case 1: copy_async<16>(&to.k[i].of[lane / 8][lane % 8 * 4], u + keys + key + lane * 4); break;
-      case 2:
-        if (lane < kPart / 4)
-          copy_async<16>(&to.value[i][lane * 4], u + 2 * keys + at.head * kSize + at.part * kPart + lane * 4);
-        break;
-      default:
-        if (lane == i)
-          copy_async<8>(&to.head[i], from.heads + static_cast<std::int64_t>(row + i) * a.v_heads + at.head);
-    }
+// What a thread brings of each row: from where in row 0 of the batch to where in a Row.
+struct Errand {
+  const float* from;
+  std::int64_t row_stride;
+  int to, bytes;
+};
+__device__ Errand errand_of(const DeltaArgs& a, const Prepared& from, const Lane& at) {
+  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, keys = a.k_heads * kSize;
+  const int key = at.head / (a.v_heads / a.k_heads) * kSize, to = lane / 8 * (kRowsEach + 8) + lane % 8 * 4;
+  const int channels = channels_of(a), floats = static_cast<int>(sizeof(float));
+  const int value = 2 * keys + at.head * kSize + at.part * kPart;
+  if (warp == 0) return {from.u + key + lane * 4, channels, static_cast<int>(offsetof(Row, q)) + to * floats, 16};
+  if (warp == 1)
+    return {from.u + keys + key + lane * 4, channels, static_cast<int>(offsetof(Row, k)) + to * floats, 16};
+  if (warp == 2 && lane < kPart / 4)
+    return {from.u + value + lane * 4, channels, static_cast<int>(offsetof(Row, value)) + lane * 16, 16};
+  const float* head = reinterpret_cast<const float*>(from.heads + at.head);
+  if (warp == 3 && lane == 0) return {head, 2 * a.v_heads, static_cast<int>(offsetof(Row, head)), 8};
+  return {};
+}
+// The rows from `row` on are under way.
+__device__ void bring_rows(const Errand& errand, int row, int count, Row* rows) {
+  const float* from = errand.from + row * errand.row_stride;
+  char* to = reinterpret_cast<char*>(rows) + errand.to;
+#pragma unroll
+  for (int i = 0; i < kStage; ++i, from += errand.row_stride, to += sizeof(Row)) {
+    if (i < count && errand.bytes == 16) copy_async<16>(to, from);
+    if (i < count && errand.bytes == 8) copy_async<8>(to, from);
   }
 }
 
 // The logged rows of the last span go into the state, a stage of them at a time.
-__device__ void fold_logged(const DeltaArgs& a, const RowSpan& span, const Lane& at, State& state, Stage& room) {
+__device__ void fold_logged(const DeltaArgs& a, const RowSpan& span, const Lane& at, State& state, Row* rows) {
   for (int first = 0; first < span.fold; first += kStage) {
     const int count = min(kStage, span.fold - first), element = threadIdx.x;
     for (int f = 0; f < count; ++f) {
       const std::int64_t log = (static_cast<std::int64_t>(span.slot) * a.log_rows + first + f) * a.v_heads + at.head;
-      room.k[f][element] = a.key_log[log * kSize + element];
-      if (element < kPart) room.value[f][element] = a.delta_log[log * kSize + at.part * kPart + element];
-      if (element == f) room.head[f].x = a.decay_log[log];
+      rows[f].k[element] = a.key_log[log * kSize + element];
+      if (element < kPart) rows[f].value[element] = a.delta_log[log * kSize + at.part * kPart + element];
+      if (element == f) rows[f].head.x = a.decay_log[log];
     }
     __syncthreads();
     for (int f = 0; f < count; ++f) {
-      const float decay = room.head[f].x;
-      const float2 delta = *reinterpret_cast<const float2*>(&room.value[f][at.column]);
+      const float decay = rows[f].head.x;
+      const float2 delta = *reinterpret_cast<const float2*>(&rows[f].value[at.column]);
 #pragma unroll
       for (int r = 0; r < kRowsEach; ++r) {
-        const float k = room.k[f].of[at.sum][r];
+        const float k = rows[f].k.of[at.sum][r];
         state[r][0] = __fmaf_rn(k, delta.x, __fmul_rn(decay, state[r][0]));
         state[r][1] = __fmaf_rn(k, delta.y, __fmul_rn(decay, state[r][1]));
       }
@@ -207,51 +219,60 @@ __device__ inline float over_lanes(float mine) {
   return ((s0 + s1) + s2) + s3;
 }
 
-// One row over the state; gives delta.
-__device__ __forceinline__ float2 step(State& state, const Lane& at, const Stage& stage, int i,
-                                       float (&answers)[kSums][kPart]) {
-  const float2 head = stage.head[i], value = *reinterpret_cast<const float2*>(&stage.value[i][at.column]);
+// What of a row the state meets first: it is read while the row before ends.
+struct Ahead {
   float keys[kRowsEach];
+  float2 head, value;
+
+  __device__ void read_keys(const Row& row, const Lane& at, int r) {
+    const float4 k = row.k.four(at.sum, r);
+    keys[r] = k.x, keys[r + 1] = k.y, keys[r + 2] = k.z, keys[r + 3] = k.w;
+  }
+  __device__ void read_rest(const Row& row, const Lane& at) {
+    head = row.head, value = *reinterpret_cast<const float2*>(&row.value[at.column]);
+  }
+};
+
+// One row over the state; gives delta. `ahead` is the row's, and becomes that of `next`.
+__device__ __forceinline__ float2 step(State& state, const Lane& at, const Row& row, const Row& next, Ahead& ahead,
+                                       float (&answers)[kSums][kPart]) {
   float read[2] = {}, answer[2] = {};
 #pragma unroll
-  for (int r = 0; r < kRowsEach; r += 4) {
-    const float4 k = stage.k[i].four(at.sum, r);
-    keys[r] = k.x, keys[r + 1] = k.y, keys[r + 2] = k.z, keys[r + 3] = k.w;
+  for (int r = 0; r < kRowsEach; ++r) {
 #pragma unroll
-    for (int j = r; j < r + 4; ++j) {
-#pragma unroll
-      for (int c = 0; c < 2; ++c) {
-        state[j][c] = __fmul_rn(head.x, state[j][c]);
-        read[c] = __fmaf_rn(keys[j], state[j][c], read[c]);
-      }
+    for (int c = 0; c < 2; ++c) {
+      state[r][c] = __fmul_rn(ahead.head.x, state[r][c]);
+      read[c] = __fmaf_rn(ahead.keys[r], state[r][c], read[c]);
     }
   }
-  const float said[2] = {__fsub_rn(value.x, over_lanes(read[0])), __fsub_rn(value.y, over_lanes(read[1]))};
-  const float delta[2] = {__fmul_rn(head.y, said[0]), __fmul_rn(head.y, said[1])};
+  const float delta[2] = {__fmul_rn(ahead.head.y, __fsub_rn(ahead.value.x, over_lanes(read[0]))),
+                          __fmul_rn(ahead.head.y, __fsub_rn(ahead.value.y, over_lanes(read[1])))};
+  ahead.read_rest(next, at);
 #pragma unroll
   for (int r = 0; r < kRowsEach; r += 4) {
-    const float4 q = stage.q[i].four(at.sum, r);
+    const float4 q = row.q.four(at.sum, r);
     const float queries[4] = {q.x, q.y, q.z, q.w};
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
-        state[r + j][c] = __fmaf_rn(keys[r + j], delta[c], state[r + j][c]);
+        state[r + j][c] = __fmaf_rn(ahead.keys[r + j], delta[c], state[r + j][c]);
         answer[c] = __fmaf_rn(queries[j], state[r + j][c], answer[c]);
       }
     }
+    ahead.read_keys(next, at, r);
   }
   *reinterpret_cast<float2*>(&answers[at.sum][at.column]) = make_float2(answer[0], answer[1]);
   return make_float2(delta[0], delta[1]);
 }
 
 // What folding a draft will need.
-__device__ void log_draft(const DeltaArgs& a, const RowSpan& span, const Lane& at, int t, float2 delta, Stage& stage) {
+__device__ void log_draft(const DeltaArgs& a, const RowSpan& span, const Lane& at, int t, float2 delta, Row& row) {
   const std::int64_t to = (static_cast<std::int64_t>(span.slot) * a.log_rows + t - span.certain) * a.v_heads + at.head;
   if (at.sum == 0) *reinterpret_cast<float2*>(a.delta_log + to * kSize + at.column_of_head()) = delta;
   if (at.part > 0) return;
-  a.key_log[to * kSize + threadIdx.x] = stage.k[t % kStage][threadIdx.x];
-  if (threadIdx.x == 0) a.decay_log[to] = stage.head[t % kStage].x;
+  a.key_log[to * kSize + threadIdx.x] = row.k[threadIdx.x];
+  if (threadIdx.x == 0) a.decay_log[to] = row.head.x;
 }
 
 // The answers of a warp's columns: not normed yet.
@@ -296,6 +317,7 @@ __global__ void __launch_bounds__(kScanThreads, 2) scan_states(DeltaArgs a, NetA
   let_next_in();
   __shared__ ScanRoom room;
   const Lane at = lane_of();
+  const Errand errand = errand_of(a, from, at);
   wait_for_before();
   const RowSpan span = a.spans[blockIdx.y];
   State state = {};
@@ -305,24 +327,28 @@ __global__ void __launch_bounds__(kScanThreads, 2) scan_states(DeltaArgs a, NetA
   const auto keep = [&] {
     for_stored(state, a, here(span.slot), at, [](float(&s)[2], float2& stored) { stored = make_float2(s[0], s[1]); });
   };
-  fold_logged(a, span, at, state, room.stages[0]);
-  bring_stage(a, from, at, span.begin, min(kStage, span.count), room.stages[0]);
+  fold_logged(a, span, at, state, room.rows[0]);
+  bring_rows(errand, span.begin, min(kStage, span.count), room.rows[0]);
   commit_copies();
   keep_past(a, n, span);
   arrive_in_cluster();  // this thread has read what another block's part of it logs
   wait_for_cluster();
   if (span.certain == 0) keep();
   for (int first = 0; first < span.count; first += kStage) {
-    Stage& stage = room.stages[first / kStage % 2];
+    Row* rows = room.rows[first / kStage % 2];
     const int count = min(kStage, span.count - first), next = first + kStage;
     wait_for_copies<0>();
     __syncthreads();  // the rows are there, and nobody reads the last ones any more
-    bring_stage(a, from, at, span.begin + next, min(kStage, span.count - next), room.stages[next / kStage % 2]);
+    bring_rows(errand, span.begin + next, span.count - next, room.rows[next / kStage % 2]);
     commit_copies();
+    Ahead ahead;
+#pragma unroll
+    for (int r = 0; r < kRowsEach; r += 4) ahead.read_keys(rows[0], at, r);
+    ahead.read_rest(rows[0], at);
     for (int i = 0; i < count; ++i) {
-      const float2 delta = step(state, at, stage, i, room.answer[i]);
+      const float2 delta = step(state, at, rows[i], rows[min(i + 1, count - 1)], ahead, room.answer[i]);
       const int t = first + i;
-      if (t >= span.certain) log_draft(a, span, at, t, delta, stage);
+      if (t >= span.certain) log_draft(a, span, at, t, delta, rows[i]);
       if (t + 1 == span.certain) keep();
     }
     put_answers(a, at, span.begin + first, count, room.answer);
