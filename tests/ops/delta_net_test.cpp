@@ -103,6 +103,10 @@ TEST_P(DeltaNetRowsOn, IsItsThreeOpsOneAfterTheOtherToTheBit) {
   }
 }
 
+// Spans longer than a window and short ones after each other, both with drafts that the other folds.
+const Schedule kLongAndShort = {{{0, 1, 0, 18, 12, 12}}, {{0, 1, 30, 1, 3, 2}},  {{0, 1, 33, 20, 5, 3}},
+                                {{0, 1, 56, 2, 12, 12}}, {{0, 1, 70, 16, 0, 0}}, {{0, 1, 86, 4, 0, 0}}};
+
 // The published heads, two and three V heads a K head.
 TEST_P(DeltaNetRowsOn, IsItsThreeOpsAtHeadsOf128) {
   Machine machine(GetParam(), 2);
@@ -112,6 +116,7 @@ TEST_P(DeltaNetRowsOn, IsItsThreeOpsAtHeadsOf128) {
     const Schedule schedule = together({in_windows({0, 1, 24}, {9, 1, 3, [](int i) { return i % 4; }}),
                                         in_slices({1, 2, 21}, 20), in_slices({2, 0, 9}, 1)});
     EXPECT_TRUE(same_history(play(whole, machine, schedule), play(three, machine, schedule))) << ratio;
+    EXPECT_TRUE(same_history(play(whole, machine, kLongAndShort), play(three, machine, kLongAndShort))) << ratio;
   }
 }
 
@@ -125,6 +130,27 @@ TEST_P(DeltaNetRowsOn, KeepsTheBitsOfASequenceAtHeadsOf128) {
   EXPECT_TRUE(same_history(play(single, machine, in_slices(line, 1)), want));
   const Windows windows{11, 1, 3, [](int i) { return i % 4; }};
   EXPECT_TRUE(same_history(play(drafted, machine, in_windows(line, windows)), want));
+}
+
+TEST_P(DeltaNetRowsOn, KeepsTheBitsOfALongSpanHoweverItIsCut) {
+  Machine machine(GetParam(), 2);
+  for (const NetCase& c : {NetCase{{1, 2, 128, 128}, 4}, NetCase{{1, 1, 128, 128}, 2, Gate::Sigmoid}}) {
+    const Timeline line{0, 1, 150}, beside{1, 3, 90};
+    Net whole(c, Way::Whole), other(c, Way::Whole);
+    Played want = play(whole, machine, in_slices(line, line.length));
+    const auto keeps_bits = [&](const Schedule& schedule) {
+      Net cut(c, Way::Whole);
+      return same_history(play(cut, machine, schedule), want);
+    };
+    for (const int slice : {1, 15, 16, 17, 64}) EXPECT_TRUE(keeps_bits(in_slices(line, slice))) << slice;
+    const auto kept = [](int i) { return i * 5 % 13; };
+    EXPECT_TRUE(keeps_bits(in_windows(line, {40, 20, 12, kept})));
+    EXPECT_TRUE(keeps_bits(after(kLongAndShort, {{{0, 1, 90, 60, 0, 0}}})));
+    // In one launch with short ones of another sequence.
+    Played more = play(other, machine, in_slices(beside, 1));
+    want.rows.merge(more.rows), want.states.merge(more.states);
+    EXPECT_TRUE(keeps_bits(together({in_slices(line, 37), in_windows(beside, {3, 2, 12, kept})})));
+  }
 }
 
 TEST_P(DeltaNetOn, AgreesWithTheReference) {
