@@ -26,6 +26,7 @@ struct Prepared {
   float2* heads;  // [rows, v_heads] decay and beta
   const std::int32_t* span_of_row;
   int rows;
+  int longest;  // of the spans
 };
 
 // The elements that a thread of the recurrence has lie next to each other.
@@ -312,14 +313,15 @@ __device__ void keep_past(const DeltaArgs& a, const NetArgs& n, const RowSpan& s
   }
 }
 
-// Grid: parts of V heads; spans.
-__global__ void __launch_bounds__(kScanThreads, 2) scan_states(DeltaArgs a, NetArgs n, Prepared from) {
+// Grid: parts of V heads; spans, the longest first, as the others pass beside it.
+__global__ void __launch_bounds__(kScanThreads, 3) scan_states(DeltaArgs a, NetArgs n, Prepared from) {
   let_next_in();
   __shared__ ScanRoom room;
   const Lane at = lane_of();
   const Errand errand = errand_of(a, from, at);
   wait_for_before();
-  const RowSpan span = a.spans[blockIdx.y];
+  const int number = blockIdx.y;
+  const RowSpan span = a.spans[number == 0 ? from.longest : number <= from.longest ? number - 1 : number];
   State state = {};
   if (span.start_pos > 0) {
     for_stored(state, a, span.slot, at, [](float(&s)[2], const float2& stored) { s[0] = stored.x, s[1] = stored.y; });
@@ -389,13 +391,17 @@ bool has_long_spans(DeltaSpec spec, std::span<const RowSpan> spans) {
 
 void delta_net_of_long_spans(Stream& s, const RowSpans& rows, const DeltaArgs& args, const NetArgs& net, Tensor u,
                              Tensor heads) {
+  const std::span<const RowSpan> spans = rows.host;
   int end = 0;
-  for (const RowSpan& span : rows.host) end = std::max(end, span.begin + span.count);
-  const Prepared prepared{u.f32(), reinterpret_cast<float2*>(heads.f32()), rows.span_of_row, end};
+  for (const RowSpan& span : spans) end = std::max(end, span.begin + span.count);
+  const auto longest = std::max_element(spans.begin(), spans.end(),
+                                        [](const RowSpan& x, const RowSpan& y) { return x.count < y.count; });
+  const Prepared prepared{u.f32(), reinterpret_cast<float2*>(heads.f32()), rows.span_of_row, end,
+                          static_cast<int>(longest - spans.begin())};
   const auto blocks = [](int of, int each) { return static_cast<unsigned>((of + each - 1) / each); };
   const dim3 tiles(static_cast<unsigned>(2 * args.k_heads + args.v_heads), blocks(end, kTile));
   launch(s, "delta_net_rows", {tiles, kSize}, prepare_rows, args, net, prepared);
-  const dim3 parts(static_cast<unsigned>(args.v_heads * kPartsEach), static_cast<unsigned>(rows.host.size()));
+  const dim3 parts(static_cast<unsigned>(args.v_heads * kPartsEach), static_cast<unsigned>(spans.size()));
   launch(s, "delta_net_scan", {parts, kScanThreads, 0, kPartsEach}, scan_states, args, net, prepared);
   launch(s, "delta_net_norm", {blocks(end * args.v_heads, kNormThreads / kWarp), kNormThreads}, norm_heads, args, net,
          end);
