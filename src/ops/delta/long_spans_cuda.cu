@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kSize) prepare_rows(DeltaArgs a, NetArgs n, Pr
   }
 }
 
-// The recurrence. A block has kPart columns of a head; the blocks of a head are a cluster.
+// The recurrence. A block has kPart columns of a head.
 constexpr int kPart = 64, kPartsEach = kSize / kPart;
 constexpr int kScanThreads = 128, kColumnsOfWarp = kPart / (kScanThreads / kWarp);
 constexpr int kStage = 8;  // rows brought in together
@@ -267,13 +267,10 @@ __device__ __forceinline__ float2 step(State& state, const Lane& at, const Row& 
   return make_float2(delta[0], delta[1]);
 }
 
-// What folding a draft will need.
-__device__ void log_draft(const DeltaArgs& a, const RowSpan& span, const Lane& at, int t, float2 delta, Row& row) {
+// What folding a draft will need and is known here alone.
+__device__ void log_delta(const DeltaArgs& a, const RowSpan& span, const Lane& at, int t, float2 delta) {
   const std::int64_t to = (static_cast<std::int64_t>(span.slot) * a.log_rows + t - span.certain) * a.v_heads + at.head;
   if (at.sum == 0) *reinterpret_cast<float2*>(a.delta_log + to * kSize + at.column_of_head()) = delta;
-  if (at.part > 0) return;
-  a.key_log[to * kSize + threadIdx.x] = row.k[threadIdx.x];
-  if (threadIdx.x == 0) a.decay_log[to] = row.head.x;
 }
 
 // The answers of a warp's columns: not normed yet.
@@ -333,8 +330,6 @@ __global__ void __launch_bounds__(kScanThreads, 3) scan_states(DeltaArgs a, NetA
   bring_rows(errand, span.begin, min(kStage, span.count), room.rows[0]);
   commit_copies();
   keep_past(a, n, span);
-  arrive_in_cluster();  // this thread has read what another block's part of it logs
-  wait_for_cluster();
   if (span.certain == 0) keep();
   for (int first = 0; first < span.count; first += kStage) {
     Row* rows = room.rows[first / kStage % 2];
@@ -350,22 +345,35 @@ __global__ void __launch_bounds__(kScanThreads, 3) scan_states(DeltaArgs a, NetA
     for (int i = 0; i < count; ++i) {
       const float2 delta = step(state, at, rows[i], rows[min(i + 1, count - 1)], ahead, room.answer[i]);
       const int t = first + i;
-      if (t >= span.certain) log_draft(a, span, at, t, delta, rows[i]);
+      if (t >= span.certain) log_delta(a, span, at, t, delta);
       if (t + 1 == span.certain) keep();
     }
     put_answers(a, at, span.begin + first, count, room.answer);
   }
 }
 
-// A warp norms one head of one row, in place.
 constexpr int kNormThreads = 256;
 
-__global__ void __launch_bounds__(kNormThreads) norm_heads(DeltaArgs a, NetArgs n, int rows) {
+// What folding a draft will need besides its delta: logged when every block has folded the last span's.
+__device__ void log_key(const DeltaArgs& a, const Prepared& from, int row, int head) {
+  const RowSpan& span = a.spans[from.span_of_row[row]];
+  const int lane = threadIdx.x % kWarp, draft = row - span.begin - span.certain;
+  if (draft < 0) return;
+  const std::int64_t to = (static_cast<std::int64_t>(span.slot) * a.log_rows + draft) * a.v_heads + head;
+  const float* keys =
+      from.u + static_cast<std::int64_t>(row) * channels_of(a) + (a.k_heads + head / (a.v_heads / a.k_heads)) * kSize;
+  for (int i = lane; i < kSize; i += kWarp) a.key_log[to * kSize + i] = keys[place_of_key(i)];
+  if (lane == 0) a.decay_log[to] = from.heads[static_cast<std::int64_t>(row) * a.v_heads + head].x;
+}
+
+// A warp norms one head of one row, in place.
+__global__ void __launch_bounds__(kNormThreads) norm_heads(DeltaArgs a, NetArgs n, Prepared from) {
   let_next_in();
   const int unit = blockIdx.x * (kNormThreads / kWarp) + threadIdx.x / kWarp, d = threadIdx.x % kWarp * 4;
   const float4 gain = *reinterpret_cast<const float4*>(n.gain + d);
   wait_for_before();
-  if (unit >= rows * a.v_heads) return;
+  if (unit >= from.rows * a.v_heads) return;
+  log_key(a, from, unit / a.v_heads, unit % a.v_heads);
   float4& out = *reinterpret_cast<float4*>(a.out + static_cast<std::int64_t>(unit) * kSize + d);
   const float4 four = out, z = *reinterpret_cast<const float4*>(n.z + static_cast<std::int64_t>(unit) * kSize + d);
   float x[4] = {four.x, four.y, four.z, four.w}, squares = 0;
@@ -402,9 +410,9 @@ void delta_net_of_long_spans(Stream& s, const RowSpans& rows, const DeltaArgs& a
   const dim3 tiles(static_cast<unsigned>(2 * args.k_heads + args.v_heads), blocks(end, kTile));
   launch(s, "delta_net_rows", {tiles, kSize}, prepare_rows, args, net, prepared);
   const dim3 parts(static_cast<unsigned>(args.v_heads * kPartsEach), static_cast<unsigned>(spans.size()));
-  launch(s, "delta_net_scan", {parts, kScanThreads, 0, kPartsEach}, scan_states, args, net, prepared);
+  launch(s, "delta_net_scan", {parts, kScanThreads}, scan_states, args, net, prepared);
   launch(s, "delta_net_norm", {blocks(end * args.v_heads, kNormThreads / kWarp), kNormThreads}, norm_heads, args, net,
-         end);
+         prepared);
 }
 
 }  // namespace rondo::cuda
