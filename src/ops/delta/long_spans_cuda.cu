@@ -73,9 +73,9 @@ __device__ void convolve_tile(const DeltaArgs& a, const NetArgs& n, const Prepar
   }
 }
 
-// Grid: heads of q, of k, of v; tiles of rows.
+// Grid: heads of q, of k, of v; tiles of rows. The next kernel is not let in before the end: its few blocks are to find
+// every SM empty, and not to share the first that has room.
 __global__ void __launch_bounds__(kSize) prepare_rows(DeltaArgs a, NetArgs n, Prepared to) {
-  let_next_in();
   __shared__ float squares[kTile][kSize / kWarp];
   const int group = blockIdx.x, element = threadIdx.x, channel = group * kSize + element;
   const int first = blockIdx.y * kTile, count = min(kTile, to.rows - first);
