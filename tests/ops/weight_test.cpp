@@ -1,5 +1,6 @@
 // Weights in every format through the ops that read them: decoded to the definition's bits, multiplied to the bits that
 // the same weights give as float32 or bfloat16, and rows that keep theirs.
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -297,6 +298,43 @@ TEST_P(WeightRowsOn, KeepsTheBitsOfARow) {
       linear(machine.stream(), weight, in, out);
       return out;
     })) << format_name(weight.view());
+  }
+}
+
+// Weights large enough that each of a GPU's multiprocessors has many rows of several parts in turn, and columns enough
+// that inputs leave its rings little room. The last of many rows go through kernels of their own: a few must come to
+// the same bits.
+TEST_P(WeightRowsOn, KeepsTheBitsOfARowOfLargeWeights) {
+  const bool on_gpu = GetParam() == Isa::Sm90;
+  const std::vector<std::array<std::int64_t, 2>> sizes =
+      on_gpu ? std::vector<std::array<std::int64_t, 2>>{{9000, 2048}, {300, 17408}}
+             : std::vector<std::array<std::int64_t, 2>>{{40, 256}};
+  for (const auto& [n, k] : sizes) {
+    const Array x = random_f32({70, k}, 2);
+    const auto expect_rows = [&, rows_n = n](const Weight& large, const Weight& small) {
+      Machine machine(GetParam(), 2);
+      const auto multiplied = [&](int rows) {
+        std::array<Array, 2> outs = {Array::f32({rows, rows_n}), Array::f32({rows, small.shape[0]})};
+        linear(machine.stream(), std::array{LinearPart{.weight = large, .x = x, .out = outs[0], .rows = rows},
+                                            LinearPart{.weight = small, .x = x, .out = outs[1], .rows = rows}});
+        return outs;
+      };
+      const auto want = multiplied(70);
+      for (const int rows : {1, 2, 3, 4, 5, 8}) {
+        const auto got = multiplied(rows);
+        for (const std::size_t part : {0U, 1U}) {
+          const auto bytes = static_cast<std::size_t>(got[part].num_elements()) * sizeof(float);
+          EXPECT_EQ(std::memcmp(got[part].f32(), want[part].f32(), bytes), 0)
+              << format_name(large.view) << ", " << large.shape[0] << " x " << large.shape[1] << ", part " << part
+              << ", " << rows << " rows";
+        }
+      }
+    };
+    expect_rows(random_bf16({n, k}, 1), random_bf16({100, k}, 3));
+    for (const EncodeSpec& spec : fast_specs()) {
+      if (!can_encode(spec, k)) continue;
+      expect_rows(CodedWeights::random(n, k, spec), CodedWeights::random(100, k, spec));
+    }
   }
 }
 

@@ -1,4 +1,5 @@
-// Reads of weights and asynchronous copies to shared memory: instructions that CUDA C++ has no words for.
+// Reads of weights, asynchronous copies to shared memory and barriers there: instructions that CUDA C++ has no words
+// for.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,29 @@ __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" :
 template <int Pending>
 __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+}
+
+// A barrier in shared memory: a phase of it ends when so many have arrived, and what they wrote before that is seen by
+// who waited for the phase of that parity (0 for the first).
+__device__ inline void begin_barrier(std::uint64_t* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(barrier))),
+               "r"(arrivals)
+               : "memory");
+}
+__device__ inline void arrive_at(std::uint64_t* barrier) {
+  asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(barrier)))
+               : "memory");
+}
+__device__ inline void wait_at(std::uint64_t* barrier, int parity) {
+  asm volatile(
+      "{\n\t"
+      ".reg .pred done;\n\t"
+      "again:\n\t"
+      "mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n\t"
+      "@!done bra again;\n\t"
+      "}" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(barrier))),
+      "r"(parity)
+      : "memory");
 }
 
 }  // namespace rondo::cuda

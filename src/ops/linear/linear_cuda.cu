@@ -1,9 +1,15 @@
-// Which kernel multiplies which part, and in which launch: multiply.cuh, multiply_wide.cuh and multiply_few.cuh have
-// the kernels. All sum in the same order, so which one it is may depend on what a launch has.
+// Which kernel multiplies which part, and in which launch. All sum in the same order, so which one it is may depend on
+// what a launch has:
+//
+//   multiply_stream.cuh  up to eight inputs, large weights
+//   multiply_few.cuh     small plain weights, up to 64 inputs
+//   multiply_wide.cuh    more inputs
+//   multiply.cuh         experts; weights of other shapes and formats; inputs that differ from part to part
 #include <algorithm>
 
 #include "ops/common/launch.cuh"
 #include "ops/linear/linear_cuda.h"
+#include "ops/linear/multiply_coded.cuh"
 #include "ops/linear/multiply_few.cuh"
 
 namespace rondo::cuda {
@@ -62,16 +68,11 @@ Kernel kernel_of(const PartWeight& weight, const void* x, int splits) {
 
 int tiles_of(std::int64_t n, int tile) { return static_cast<int>((n + tile - 1) / tile); }
 
-// Blocks a tile's columns are spread over: enough that so many weights of the shape fill the GPU, but each with a run
-// worth its while. A function of the shape alone.
-int splits_of(std::int64_t n, std::int64_t k, int blocks_wanted, int least_run) {
-  int splits = 1;
-  while (splits < 8 && (n + kTile - 1) / kTile * splits < blocks_wanted && k / (2 * splits) >= least_run) splits *= 2;
-  return splits;
-}
-int splits_of(std::int64_t n, std::int64_t k) { return splits_of(n, k, 528, 512); }  // four blocks a multiprocessor
+// The runs that a weight's columns are cut into, a function of its shape alone: as many as a block of multiply_stream
+// has warps, but each worth its while.
+int splits_of(std::int64_t k) { return k >= 2048 ? 8 : k >= 1024 ? 4 : k >= 512 ? 2 : 1; }
 // A row wants some eight experts at once, and a wide batch most of them: long runs pay then.
-int expert_splits_of(std::int64_t n, std::int64_t k) { return splits_of(n, k, 16, 1024); }
+int expert_splits_of(std::int64_t n, std::int64_t k) { return (n + kTile - 1) / kTile < 16 && k >= 2048 ? 2 : 1; }
 
 void launch_parts(Stream& s, Kernel kernel, const Args& args, const Launch& l) {
   switch (kernel) {
@@ -84,6 +85,64 @@ void launch_parts(Stream& s, Kernel kernel, const Args& args, const Launch& l) {
     case Kernel::Affine6: return launch_coded<Code::Affine6>(s, args, l);
     case Kernel::Affine8: return launch_coded<Code::Affine8>(s, args, l);
   }
+}
+
+using DeepPlain = StreamForm<PlainRing<9>, 1>;
+using SmallPlain = StreamForm<PlainRing<5>, 1>;
+
+// Whether so many inputs of so many columns leave room for such weights.
+bool has_room_to_stream(Kernel kernel, int rows, std::int64_t columns) {
+  const auto k = static_cast<int>(columns);
+  switch (kernel) {
+    case Kernel::Plain: return fits_stream<SmallPlain>(rows, k);
+    case Kernel::Any: return false;
+    case Kernel::Fp8: return fits_stream<SmallForm<Code::Fp8>>(rows, k);
+    case Kernel::Fp8Blocks: return fits_stream<SmallForm<Code::Fp8Blocks>>(rows, k);
+    case Kernel::Nvfp4: return fits_stream<SmallForm<Code::Nvfp4>>(rows, k);
+    case Kernel::Affine4: return fits_stream<SmallForm<Code::Affine4>>(rows, k);
+    case Kernel::Affine6: return fits_stream<SmallForm<Code::Affine6>>(rows, k);
+    case Kernel::Affine8: return fits_stream<SmallForm<Code::Affine8>>(rows, k);
+  }
+  return false;
+}
+
+// Parts of one input go there, of so many rows; inputs that become something else do so once, in the stream's room.
+bool goes_to_stream(const Args& args, Kernel kernel) {
+  const Part& first = args.parts[0];
+  return has_room_to_stream(kernel, first.rows, first.k) &&
+         std::all_of(args.parts, args.parts + args.num_parts, [&](const Part& part) {
+           return part.x == first.x && part.in_rows == first.in_rows && part.k == first.k && part.rows == first.rows;
+         });
+}
+
+void launch_round_inputs(Stream& s, const float* x, const std::int32_t* in_rows, InputStep step, int rows, int k,
+                         std::uint16_t* to) {
+  launch(s, "linear, rounding inputs",
+         {dim3(static_cast<unsigned>((k / 4 + 255) / 256), static_cast<unsigned>(rows)), 256, 0}, round_inputs, x,
+         in_rows, step, to, k);
+}
+
+void launch_stream_parts(Stream& s, Kernel kernel, const Args& args, int splits) {
+  StreamArgs to{};
+  std::copy(args.parts, args.parts + args.num_parts, to.parts);
+  to.num_parts = args.num_parts, to.splits = splits;
+  const Part& first = args.parts[0];
+  if (args.step.silu_scale != 0) {
+    auto* rounded = reinterpret_cast<std::uint16_t*>(s.cuda().room().data());
+    launch_round_inputs(s, first.x, first.in_rows, args.step, first.rows, first.k, rounded);
+    to.rounded = rounded;
+  }
+  switch (kernel) {
+    case Kernel::Plain: return launch_stream<false, DeepPlain, SmallPlain>(s, to);
+    case Kernel::Any: break;
+    case Kernel::Fp8: return launch_coded_stream<Code::Fp8>(s, to);
+    case Kernel::Fp8Blocks: return launch_coded_stream<Code::Fp8Blocks>(s, to);
+    case Kernel::Nvfp4: return launch_coded_stream<Code::Nvfp4>(s, to);
+    case Kernel::Affine4: return launch_coded_stream<Code::Affine4>(s, to);
+    case Kernel::Affine6: return launch_coded_stream<Code::Affine6>(s, to);
+    case Kernel::Affine8: return launch_coded_stream<Code::Affine8>(s, to);
+  }
+  CHECK(false && "goes_to_stream() lets no such part through");
 }
 
 void launch_plain_wide(Stream& s, const WideArgs& args, const Launch& l) {
@@ -151,6 +210,8 @@ class Launches {
     args_.active = active_, args_.num_active = num_active_;
     if (experts_ == 0 && rows_ <= 8 && go_to_few(args_, kernel_, splits_)) {
       launch_few<1>(stream_, args_, splits_);
+    } else if (experts_ == 0 && goes_to_stream(args_, kernel_)) {
+      launch_stream_parts(stream_, kernel_, args_, splits_);
     } else {
       launch_parts(stream_, kernel_, args_, {.tiles = tiles_, .splits = splits_, .rows = rows_, .experts = experts_});
     }
@@ -168,7 +229,7 @@ class Launches {
 
 constexpr int kMostTileRows = 128;  // of the wide kernel's largest tile
 
-int splits_of(const LinearPart& part) { return splits_of(part.weight.shape[0], part.weight.shape[1]); }
+int splits_of(const LinearPart& part) { return splits_of(part.weight.shape[1]); }
 Kernel kernel_of(const LinearPart& part) { return kernel_of({.view = part.weight.view}, part.x.data, splits_of(part)); }
 
 // Those of the parts that are split so and go to that kernel, their rows m_begin .. m_begin + height; rounded: the
@@ -199,14 +260,16 @@ void launch_wide(Stream& s, std::span<const LinearPart> parts, Kernel kernel, in
   launch_few<8>(s, args, splits);
 }
 
-// The wide kernel's conditions: more rows than the narrow one is faster for, rows of 16-byte vectors, one input for all
-// parts. The narrow one decodes codes for each sixteen weight rows anew, so inputs bring it to the bound of its
-// instructions sooner there.
+// The wide kernel's conditions: more rows than others are faster for, rows of 16-byte vectors, one input for all parts.
+// The narrow one decodes codes for each sixteen weight rows anew, so inputs bring it to the bound of its instructions
+// sooner there.
 bool goes_wide(std::span<const LinearPart> parts) {
   if (parts.size() > kMaxParts) return false;
-  const bool has_codes =
-      std::any_of(parts.begin(), parts.end(), [](const LinearPart& part) { return kernel_of(part) != Kernel::Plain; });
-  const int most_narrow_rows = has_codes ? 4 : 8;
+  const bool stays = std::all_of(parts.begin(), parts.end(), [](const LinearPart& part) {
+    const Kernel kernel = kernel_of(part);
+    return kernel == Kernel::Plain || has_room_to_stream(kernel, part.rows, part.weight.shape[1]);
+  });
+  const int most_narrow_rows = stays ? 8 : 4;
   return std::all_of(parts.begin(), parts.end(), [&](const LinearPart& part) {
     return part.rows > most_narrow_rows && part.x.data == parts[0].x.data && part.in_rows == parts[0].in_rows &&
            kernel_of(part) != Kernel::Any;
@@ -234,9 +297,7 @@ void linear_wide(Stream& s, std::span<const LinearPart> parts, InputStep step) {
     height = height_of(rows - m, most);
     const std::int32_t* in_rows = first.in_rows != nullptr ? first.in_rows + m : nullptr;
     const float* x = first.x.f32() + (in_rows != nullptr ? 0 : static_cast<std::int64_t>(m) * k);
-    launch(s, "linear, rounding inputs",
-           {dim3(static_cast<unsigned>((k / 4 + 255) / 256), static_cast<unsigned>(height)), 256, 0}, round_inputs, x,
-           in_rows, step, rounded, k);
+    launch_round_inputs(s, x, in_rows, step, height, k, rounded);
     for (const Kernel kernel : {Kernel::Plain, Kernel::Fp8, Kernel::Fp8Blocks, Kernel::Nvfp4, Kernel::Affine4,
                                 Kernel::Affine6, Kernel::Affine8}) {
       for (const int splits : {1, 2, 4, 8}) launch_wide(s, parts, kernel, splits, m, height, rounded);

@@ -3,8 +3,9 @@
 // A weight is a bfloat16: its own, or what ops/weight/bf16_lanes.h makes of its code and scales. The sum of those is
 // what the same weights stored as bf16 give, bit for bit; a tensor_scale multiplies it once it is whole.
 //
-// Order of a sum: the weight's columns are cut into equal runs, as many as its shape asks for, each summed in ascending
-// steps of 16 columns by one warp; the runs' sums are added up in ascending order. Whatever else shares the launch.
+// Order of a sum: the weight's columns are cut into runs, equal but for the last ones, as many as its shape asks for,
+// each summed in ascending steps of 16 columns by one warp; the runs' sums are added up in ascending order. Whatever
+// else shares the launch.
 #pragma once
 
 #include "ops/linear/linear.h"

@@ -1,5 +1,5 @@
 // The matrix products of weights in FP8.
-#include "ops/linear/multiply_wide.cuh"
+#include "ops/linear/multiply_coded.cuh"
 
 namespace rondo::cuda::product {
 

@@ -23,6 +23,11 @@ constexpr int kTile = 16 * kWarps;  // weight rows a block
 constexpr int kMaxParts = 8;
 constexpr int kOutPad = 4;
 
+// Columns of a weight's runs, but for the last ones.
+__host__ __device__ constexpr int run_of(int k, int splits) {
+  return ((k + splits - 1) / splits + kRound - 1) / kRound * kRound;
+}
+
 struct Part {
   PartWeight weight;
   const float* x;
@@ -141,7 +146,7 @@ __global__ void __launch_bounds__(kThreads, Reader::kBlocks) multiply(__grid_con
   float* out = part.out;
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, g = lane / 4, t = lane % 4;
   const int n0 = (tile - part.first_tile) * kTile;
-  const int run = ((part.k + splits - 1) / splits + kStep - 1) / kStep * kStep;
+  const int run = run_of(part.k, splits);
   const int k_begin = min(rank * run, part.k), k_end = min(k_begin + run, part.k);
   int rows = part.rows, m_begin = static_cast<int>(blockIdx.y) * 8 * Tiles, m_end = min(rows, m_begin + 8 * Tiles);
   int expert = 0;

@@ -17,9 +17,6 @@ constexpr int kMostStages = 16;  // of a run
 template <int Tiles>
 using FewArgs = std::conditional_t<Tiles == 1, Args, WideArgs>;
 
-__host__ __device__ constexpr int run_of(int k, int splits) {
-  return ((k + splits - 1) / splits + kStep - 1) / kStep * kStep;
-}
 __host__ __device__ constexpr int stages_of(int run) { return (run + kRound - 1) / kRound; }
 
 // A run's bytes in shared memory: the weights' slots, then the inputs'.

@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kThreads, kWideBlocks<Reader, Tiles>)
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, g = lane / 4, t = lane % 4;
   const int n0 = (tile - part.first_tile) * kWideTile, m0 = static_cast<int>(blockIdx.x) / splits * 8 * Tiles;
   if (m0 >= part.rows) return;  // as high as the highest part; a cluster's blocks leave together
-  const int run = ((part.k + splits - 1) / splits + kStep - 1) / kStep * kStep;
+  const int run = run_of(part.k, splits);
   const int k_begin = min(rank * run, part.k), k_end = min(k_begin + run, part.k);
   constexpr int kColumns = Wide<Reader>::kColumns, kStages = Wide<Reader>::kStages, kRows = Wide<Reader>::kRows;
   const int stages = (k_end - k_begin + kColumns - 1) / kColumns;
@@ -186,30 +186,5 @@ void launch_wide_tiles(Stream& s, const WideArgs& args, const Launch& l) {
   launch_clusters<multiply_wide<Reader, Tiles, HasFactor>, kWideBytes<Reader, Tiles>>(s, args, heights, l.splits,
                                                                                       l.tiles);
 }
-
-// The quantised formats', each compiled in a file of its own.
-template <Code C>
-void launch_coded(Stream& s, const Args& args, const Launch& l);
-template <Code C>
-void launch_coded_wide(Stream& s, const WideArgs& args, const Launch& l);
-
-template <class Reader>
-void launch_coded_by_rows(Stream& s, const WideArgs& args, const Launch& l) {
-  if (l.rows <= 16) return launch_wide_tiles<Reader, 2, true>(s, args, l);
-  if (l.rows <= 32) return launch_wide_tiles<Reader, 4, true>(s, args, l);
-  // A ring of codes beside the inputs of 128 rows would leave a multiprocessor one block.
-  launch_wide_tiles<Reader, 8, true>(s, args, l);
-}
-
-// What such a file consists of.
-#define RONDO_CODED_PRODUCTS(code)                                                    \
-  template <>                                                                         \
-  void launch_coded<code>(Stream & s, const Args& args, const Launch& l) {            \
-    launch_by_rows<CodedReader<code, 2, kBits<code> == 8 ? 3 : 4>, true>(s, args, l); \
-  }                                                                                   \
-  template <>                                                                         \
-  void launch_coded_wide<code>(Stream & s, const WideArgs& args, const Launch& l) {   \
-    launch_coded_by_rows<CodedReader<code, 4, kWideStages>>(s, args, l);              \
-  }
 
 }  // namespace rondo::cuda::product

@@ -4,9 +4,10 @@
 //   PlainReader   bf16: 16-byte loads into registers, some steps ahead
 //   CodedReader   quantised: stages of kUnroll steps by asynchronous copies into a ring of the warp's own in shared
 //                 memory, as they lie in the file, decoded (ops/weight/bf16_lanes.h) on the way to the instruction
+//   PlainRing     bf16, as a CodedReader (multiply_stream.cuh)
 //   AnyReader     every format and shape, weight by weight: right, and slow
 //
-// All three give an instruction the same columns of a row, so whatever the format a sum is that of the bfloat16 weights
+// All give an instruction the same columns of a row, so whatever the format a sum is that of the bfloat16 weights
 // it stands for. The columns' places in it are the same too, but for a reader that is kCrossed: of each four columns
 // the second and the third are exchanged, as those of its inputs must be. A Hopper's instruction adds its sixteen
 // products at once, whatever their order (weight_test.cpp compares the bits).
@@ -38,6 +39,10 @@ struct PartWeight {
 __device__ inline float tensor_scale_of(const PartWeight& weight, int expert) {
   return weight.factors != nullptr ? weight.factors[expert] : weight.view.tensor_scale;
 }
+
+// Keeps what a loop needs in a register: the compiler would otherwise make it anew, from the thread's number, each
+// time.
+__device__ inline void keep(int& x) { asm volatile("" : "+r"(x)); }
 
 // Rows of 16-byte vectors. Ahead: steps whose loads are under way.
 template <int Rows, int Ahead>
@@ -133,15 +138,16 @@ template <Code C, int Rows, int Stages>
 class CodedReader {
   static constexpr int kWarpRows = kRowsEach * Rows;
   static constexpr int kRowBytes = kRound * kBits<C> / 8, kRowPieces = kRowBytes / 16;
-  static constexpr int kPieces = kRowPieces * kWarpRows / kWarp;  // a lane copies of a stage
+  static constexpr int kAllPieces = kRowPieces * kWarpRows, kPieces = (kAllPieces + kWarp - 1) / kWarp;  // a lane's
   static constexpr bool kHasGrid = C == Code::Nvfp4 || kIsAffine<C>;
   static constexpr int kGridBytes = 8;  // of a row's stage: eight scales, or two and two biases
-  static constexpr int kGridPieces = 2 * kWarpRows / kWarp;
-  static constexpr int kStageBytes = kWarpRows * (kRowBytes + (kHasGrid ? kGridBytes : 0));
+  static constexpr int kAllGridPieces = 2 * kWarpRows, kGridPieces = (kAllGridPieces + kWarp - 1) / kWarp;
 
  public:
+  static constexpr int kStages = Stages, kColumns = kRound;
+  static constexpr int kStageBytes = kWarpRows * (kRowBytes + (kHasGrid ? kGridBytes : 0));
   static constexpr bool kIsCoded = true;
-  static constexpr bool kCrossed = C == Code::Nvfp4 && Rows == 2;  // of the narrow kernel, which stages inputs for it
+  static constexpr bool kCrossed = C == Code::Nvfp4 && Rows <= 2;  // of kernels that stage inputs for it
   static constexpr int kRingBytes = Stages * kStageBytes;          // of a warp
   static constexpr int kBlocks = kBits<C> == 4 ? 6 : 5;            // as many as their shared memory leaves
   static constexpr float kFactor = C == Code::Nvfp4 ? bf16_lanes::kNvfp4Factor : 1;
@@ -153,9 +159,14 @@ class CodedReader {
       const int matrix_row = lane / 8 % Rows * kRowsEach + lane % 8, step = lane / 8 / Rows;
       matrices_at_ = matrix_row * kRowBytes + place(matrix_row, step) * 16;
     }
+    keep(copies_to_), keep(matrices_at_);
   }
 
   __device__ void aim(const PartWeight& weight, int expert, int n_first, int n) {
+    aim_copies(weight, expert, n_first, n);
+    aim_scales(weight, expert, n_first, n);
+  }
+  __device__ void aim_copies(const PartWeight& weight, int expert, int n_first, int n) {
     const CodedView& view = weight.view;
     const std::uint8_t* codes = view.codes + expert * weight.codes_stride;
 #pragma unroll
@@ -173,10 +184,35 @@ class CodedReader {
         grid_from_[j] = grid + scales_at + row * view.scale_stride * kScaleBytes;
         if (C == Code::Nvfp4) grid_from_[j] += piece % 2 * 4;
       }
-    } else if constexpr (C == Code::Fp8Blocks) {  // the warp's rows share them
+    }
+  }
+  // So many rows on, where all of them are rows of the weight.
+  __device__ void advance_copies(const PartWeight& weight, int rows) {
+#pragma unroll
+    for (int j = 0; j < kPieces; ++j) from_[j] += rows * weight.view.row_bytes;
+    if constexpr (kHasGrid) {
+      constexpr int kScaleBytes = C == Code::Nvfp4 ? 1 : 2;
+#pragma unroll
+      for (int j = 0; j < kGridPieces; ++j) grid_from_[j] += rows * weight.view.scale_stride * kScaleBytes;
+    }
+  }
+  // Where open() finds the scales that are not copied.
+  __device__ void aim_scales(const PartWeight& weight, int expert, int n_first, int n) {
+    if constexpr (C == Code::Fp8Blocks) {  // the warp's rows share them
+      const CodedView& view = weight.view;
+      const std::int64_t scales_at = expert * weight.scales_stride;
       wide_scales_ = view.scale_type == ScaleType::F32;
-      const std::int64_t row = min(n_first, n - 1) / static_cast<int>(view.scale_rows) * view.scale_stride;
-      block_scales_ = view.scales + scales_at + row * (wide_scales_ ? 4 : 2);
+      const int rows = static_cast<int>(view.scale_rows), block = min(n_first, n - 1) / rows;
+      block_scales_ = view.scales + scales_at + block * view.scale_stride * (wide_scales_ ? 4 : 2);
+      scales_end_ = (block + 1) * rows;
+    }
+  }
+
+  // The same for rows further on, or of another weight, and columns from k on.
+  __device__ void turn_scales(const PartWeight& weight, int n_first, int n, bool is_other, int k) {
+    if constexpr (C == Code::Fp8Blocks) {
+      if (is_other || n_first >= scales_end_) aim_scales(weight, 0, n_first, n);
+      next_scale_ = block_scale(k);
     }
   }
 
@@ -203,9 +239,10 @@ class CodedReader {
   __device__ void begin(int k, int k_end) {
     wait_for_copies<0>();  // of another start
     __syncwarp();
-    k_end_ = k_end, written_ = 0, read_ = 0;
+    begin_copies(k_end);
     if constexpr (C == Code::Fp8Blocks) next_scale_ = block_scale(k);
   }
+  __device__ void begin_copies(int k_end) { k_end_ = k_end, written_ = 0, read_ = 0; }
   __device__ void copy(int k) {
     std::byte* slot = ring_ + written_;
     written_ = after(written_);
@@ -213,12 +250,14 @@ class CodedReader {
     const unsigned codes_at = static_cast<unsigned>(k) / 8 * kBits<C>;
 #pragma unroll
     for (int j = 0; j < kPieces; ++j) {  // place() is the same for each of them
+      if (kAllPieces % kWarp != 0 && lane_ + j * kWarp >= kAllPieces) continue;
       copy_async<16>(slot + copies_to_ + j * kWarp * 16, from_[j] + codes_at);
     }
     if constexpr (kHasGrid) {
       const unsigned grid_at = C == Code::Nvfp4 ? static_cast<unsigned>(k) / 16 : static_cast<unsigned>(k) / 64 * 2;
 #pragma unroll
       for (int j = 0; j < kGridPieces; ++j) {
+        if (kAllGridPieces % kWarp != 0 && lane_ + j * kWarp >= kAllGridPieces) continue;
         copy_async<4>(slot + kWarpRows * kRowBytes + (lane_ + j * kWarp) * 4, grid_from_[j] + grid_at);
       }
     }
@@ -310,6 +349,7 @@ class CodedReader {
   uint2 grid_[Rows];  // of Nvfp4: four scales as bfloat16
   const std::uint8_t* block_scales_ = nullptr;
   bool wide_scales_ = false;
+  int scales_end_ = 0;  // the first row that has other scales
   float scale_ = 0, next_scale_ = 0;
 };
 
