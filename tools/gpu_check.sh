@@ -3,7 +3,7 @@
 # forward times against the floor, ladders; one table at the end.
 #
 #   tools/gpu_check.sh pack FOLDER                here, after cmake --preset cuda -DBUILD_TESTING=ON -DRONDO_BENCH=ON and a build of
-#                                                 build-cuda/: its programs and the libraries they want, some 20 MB
+#                                                 build-cuda/: its programs and the libraries they want, some 7 MB
 #   tools/gpu_check.sh run FOLDER [LOGS [ONLY]]   there, in the source tree (its models/ and tests/ are read): runs everything, or
 #                                                 what the extended regular expression ONLY names. Logs stay in LOGS (default /tmp/rondo). Exit 1 when a check failed
 set -euo pipefail
@@ -18,7 +18,7 @@ pack() {
   # Not the C and C++ libraries themselves: a machine has those, and newer ones do.
   ldd "$made"/bin/* | awk '/=> \//{print $3}' | grep -vE '/lib(c|m|gcc_s|stdc\+\+)\.so' | sort -u | xargs cp -Lt "$made/lib"
   echo "$here" >"$made/root"
-  tar czf "$to/programs.tar.gz" -C "$made" .
+  tar cJf "$to/programs.tar.xz" -C "$made" .
   rm -rf "$made"
   cp "$here/tools/gpu_check.sh" "$to/"
   du -sh "$to"
@@ -41,7 +41,7 @@ run() {
   from=$(cd "$1" && pwd) only=${3:-.} failed=0 table=
   mkdir -p "${2:-/tmp/rondo}" && logs=$(cd "${2:-/tmp/rondo}" && pwd)
   programs_at=$(mktemp -d)
-  tar xzf "$from/programs.tar.gz" -C "$programs_at"
+  tar xJf "$from/programs.tar.xz" -C "$programs_at"
   built_in=$(cat "$programs_at/root")  # where the tests look for what they read
   [[ -e $built_in ]] || { mkdir -p "$(dirname "$built_in")" && ln -s "$PWD" "$built_in"; }
   export LD_LIBRARY_PATH=$programs_at/lib PATH=$programs_at/bin:$PATH
