@@ -113,7 +113,7 @@ TEST_P(LinearRowsOn, KeepsTheBitsOfARow) {
 
 // More rows than a round has: a prompt's. A GPU takes them in tiles of 128, the rest in one of its own size.
 TEST_P(LinearRowsOn, KeepsTheBitsOfAPromptsRows) {
-  for (const Sizes size : {Sizes{70, 133, 0}, Sizes{150, 1000, 0}, Sizes{300, 2080, 0}}) {
+  for (const Sizes size : {Sizes{70, 133, 0}, Sizes{150, 1000, 0}, Sizes{300, 2080, 0}, Sizes{200, 2048, 0}}) {
     const Array weight = random_bf16({size.n, size.k}, 1, Values::Wild);
     const Array x = random_f32({400, size.k}, 2, Values::Wild);
     const auto multiplied = [&](const Array& in) {

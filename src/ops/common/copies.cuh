@@ -53,6 +53,18 @@ __device__ inline void arrive_at(std::uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(barrier)))
                : "memory");
 }
+// Contiguous bytes, a multiple of sixteen, to shared memory, by one thread: the phase under way has one arrival for it,
+// and ends when they are there.
+__device__ inline void copy_in_bulk(void* to, const void* from, unsigned bytes, std::uint64_t* barrier) {
+  const auto barrier_at = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
+  asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier_at), "r"(bytes) : "memory");
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   static_cast<unsigned>(__cvta_generic_to_shared(to))),
+               "l"(from), "r"(bytes), "r"(barrier_at)
+               : "memory");
+}
+// Barriers that were begun are seen by bulk copies, behind a barrier of the block.
+__device__ inline void show_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 __device__ inline void wait_at(std::uint64_t* barrier, int parity) {
   asm volatile(
       "{\n\t"

@@ -4,8 +4,10 @@
 //   multiply_stream.cuh  up to eight inputs, large weights
 //   multiply_few.cuh     small plain weights, up to 64 inputs
 //   multiply_wide.cuh    more inputs
+//   multiply_tall.cuh    a prompt's
 //   multiply.cuh         experts; weights of other shapes and formats; inputs that differ from part to part
 #include <algorithm>
+#include <optional>
 
 #include "ops/common/launch.cuh"
 #include "ops/linear/linear_cuda.h"
@@ -18,8 +20,13 @@ using namespace product;
 
 namespace {
 
+// How rounded inputs lie: in rows, or as multiply_tall takes them, for weights that are as they are or crossed
+// (weight_readers.cuh).
+enum class Order { Plain, Tall, TallCrossed };
+
 // Inputs, gathered and rounded.
-__global__ void round_inputs(const float* x, const std::int32_t* in_rows, InputStep step, std::uint16_t* to, int k) {
+__global__ void round_inputs(const float* x, const std::int32_t* in_rows, InputStep step, Order order,
+                             std::uint16_t* to, int k) {
   after_all_before();
   const auto row = static_cast<std::int64_t>(blockIdx.y);
   const std::int64_t from = (in_rows != nullptr ? in_rows[row] : row) * k;
@@ -31,7 +38,17 @@ __global__ void round_inputs(const float* x, const std::int32_t* in_rows, InputS
   } else {
     read_stepped<true>(x + from + at, 4, step, v);
   }
-  *reinterpret_cast<uint2*>(to + row * k + at) = make_uint2(to_bf16_pair(v[0], v[1]), to_bf16_pair(v[2], v[3]));
+  const bool crossed = order == Order::TallCrossed;
+  const uint2 four = make_uint2(to_bf16_pair(v[0], crossed ? v[2] : v[1]), to_bf16_pair(crossed ? v[1] : v[2], v[3]));
+  if (order == Order::Plain) {
+    *reinterpret_cast<uint2*>(to + row * k + at) = four;
+    return;
+  }
+  // Columns 8 t .. 8 t + 3 of a step are columns 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of its first instruction, the next
+  // four those of its second.
+  const int column = at / kStep * kStep + at % 8 / 4 * 16 + at % kStep / 8 * 2;
+  *reinterpret_cast<unsigned*>(to + tall_at(row, k, column)) = four.x;
+  *reinterpret_cast<unsigned*>(to + tall_at(row, k, column + 8)) = four.y;
 }
 
 // The kernels a part can go to. Of one launch all go to one.
@@ -115,11 +132,11 @@ bool goes_to_stream(const Args& args, Kernel kernel) {
          });
 }
 
-void launch_round_inputs(Stream& s, const float* x, const std::int32_t* in_rows, InputStep step, int rows, int k,
-                         std::uint16_t* to) {
+void launch_round_inputs(Stream& s, const float* x, const std::int32_t* in_rows, InputStep step, Order order, int rows,
+                         int k, std::uint16_t* to) {
   launch(s, "linear, rounding inputs",
          {dim3(static_cast<unsigned>((k / 4 + 255) / 256), static_cast<unsigned>(rows)), 256, 0}, round_inputs, x,
-         in_rows, step, to, k);
+         in_rows, step, order, to, k);
 }
 
 void launch_stream_parts(Stream& s, Kernel kernel, const Args& args, int splits) {
@@ -129,7 +146,7 @@ void launch_stream_parts(Stream& s, Kernel kernel, const Args& args, int splits)
   const Part& first = args.parts[0];
   if (args.step.silu_scale != 0) {
     auto* rounded = reinterpret_cast<std::uint16_t*>(s.cuda().room().data());
-    launch_round_inputs(s, first.x, first.in_rows, args.step, first.rows, first.k, rounded);
+    launch_round_inputs(s, first.x, first.in_rows, args.step, Order::Plain, first.rows, first.k, rounded);
     to.rounded = rounded;
   }
   switch (kernel) {
@@ -146,10 +163,10 @@ void launch_stream_parts(Stream& s, Kernel kernel, const Args& args, int splits)
 }
 
 void launch_plain_wide(Stream& s, const WideArgs& args, const Launch& l) {
-  if (l.rows <= 16) return launch_wide_tiles<PlainTiles<4, 4>, 2, false>(s, args, l);
-  if (l.rows <= 32) return launch_wide_tiles<PlainTiles<4, 3>, 4, false>(s, args, l);
-  if (l.rows <= 64) return launch_wide_tiles<PlainTiles<4, 3>, 8, false>(s, args, l);
-  launch_wide_tiles<PlainTiles<8, 3>, 16, false>(s, args, l);
+  if (l.rows <= 16) return launch_wide_tiles<PlainTiles<4>, 2, false>(s, args, l);
+  if (l.rows <= 32) return launch_wide_tiles<PlainTiles<3>, 4, false>(s, args, l);
+  if (!goes_tall(l.rows, args.parts[0].k)) return launch_wide_tiles<PlainTiles<3>, 8, false>(s, args, l);
+  launch_tall<PlainRing<6>, false>(s, args, l);
 }
 
 void launch_wide_parts(Stream& s, Kernel kernel, const WideArgs& args, const Launch& l) {
@@ -227,15 +244,38 @@ class Launches {
   Args args_{};
 };
 
-constexpr int kMostTileRows = 128;  // of the wide kernel's largest tile
+constexpr int kMostTileRows = kTallInputs;
 
 int splits_of(const LinearPart& part) { return splits_of(part.weight.shape[1]); }
 Kernel kernel_of(const LinearPart& part) { return kernel_of({.view = part.weight.view}, part.x.data, splits_of(part)); }
 
-// Those of the parts that are split so and go to that kernel, their rows m_begin .. m_begin + height; rounded: the
-// inputs of those.
+// A call's inputs, its rows m_begin .. m_begin + height, rounded in the order asked for last.
+class RoundedInputs {
+ public:
+  RoundedInputs(Stream& s, const LinearPart& part, InputStep step, int m_begin, int height)
+      : stream_(s), step_(step), height_(height), k_(static_cast<int>(part.weight.shape[1])) {
+    in_rows_ = part.in_rows != nullptr ? part.in_rows + m_begin : nullptr;
+    x_ = part.x.f32() + (in_rows_ != nullptr ? 0 : static_cast<std::int64_t>(m_begin) * k_);
+  }
+  const std::uint16_t* in(Order order) {
+    auto* rounded = reinterpret_cast<std::uint16_t*>(stream_.cuda().room().data());
+    if (order_ != order) launch_round_inputs(stream_, x_, in_rows_, step_, order, height_, k_, rounded);
+    order_ = order;
+    return rounded;
+  }
+
+ private:
+  Stream& stream_;
+  InputStep step_;
+  int height_, k_;
+  const std::int32_t* in_rows_;
+  const float* x_;
+  std::optional<Order> order_;
+};
+
+// Those of the parts that are split so and go to that kernel, their rows m_begin .. m_begin + height.
 void launch_wide(Stream& s, std::span<const LinearPart> parts, Kernel kernel, int splits, int m_begin, int height,
-                 const std::uint16_t* rounded) {
+                 RoundedInputs& inputs) {
   WideArgs args{};
   Launch l{.tiles = 0, .splits = splits, .rows = 0, .experts = 0};
   const auto k = static_cast<int>(parts[0].weight.shape[1]);
@@ -244,7 +284,7 @@ void launch_wide(Stream& s, std::span<const LinearPart> parts, Kernel kernel, in
     if (part.rows <= m_begin || splits_of(part) != splits || kernel_of(part) != kernel) continue;
     const int rows = std::min(part.rows - m_begin, height);
     args.parts[args.num_parts++] = {.weight = {.view = part.weight.view},
-                                    .x = rounded,
+                                    .x = nullptr,
                                     .out = part.out.f32() + static_cast<std::int64_t>(m_begin) * n,
                                     .n = n,
                                     .k = k,
@@ -254,6 +294,8 @@ void launch_wide(Stream& s, std::span<const LinearPart> parts, Kernel kernel, in
     l.rows = std::max(l.rows, rows);
   }
   if (args.num_parts == 0) return;
+  const Order order = !goes_tall(l.rows, k) ? Order::Plain : kernel == Kernel::Nvfp4 ? Order::TallCrossed : Order::Tall;
+  for (int i = 0; i < args.num_parts; ++i) args.parts[i].x = inputs.in(order);
   if (l.rows > 64 || !go_to_few(args, kernel, splits)) return launch_wide_parts(s, kernel, args, l);
   if (l.rows <= 16) return launch_few<2>(s, args, splits);
   if (l.rows <= 32) return launch_few<4>(s, args, splits);
@@ -283,24 +325,20 @@ int height_of(int left, int most) {
   return height <= kMostTileRows ? height : height / kMostTileRows * kMostTileRows;
 }
 
-// The inputs are rounded once, the products follow.
+// The inputs are rounded once (once more where parts want them in another order), the products follow.
 void linear_wide(Stream& s, std::span<const LinearPart> parts, InputStep step) {
   const LinearPart& first = parts[0];
-  const auto k = static_cast<int>(first.weight.shape[1]);
-  const std::span<std::byte> room = s.cuda().room();
-  const int most = static_cast<int>(std::min<std::size_t>(room.size() / (static_cast<std::size_t>(k) * 2), 1 << 15));
+  const auto row_bytes = static_cast<std::size_t>(first.weight.shape[1]) * 2;
+  const int most = static_cast<int>(std::min<std::size_t>(s.cuda().room().size() / row_bytes, 1 << 15));
   CHECK(most >= kMostTileRows);
-  auto* rounded = reinterpret_cast<std::uint16_t*>(room.data());
   int rows = 0;
   for (const LinearPart& part : parts) rows = std::max(rows, part.rows);
   for (int m = 0, height = 0; m < rows; m += height) {
     height = height_of(rows - m, most);
-    const std::int32_t* in_rows = first.in_rows != nullptr ? first.in_rows + m : nullptr;
-    const float* x = first.x.f32() + (in_rows != nullptr ? 0 : static_cast<std::int64_t>(m) * k);
-    launch_round_inputs(s, x, in_rows, step, height, k, rounded);
+    RoundedInputs inputs(s, first, step, m, height);
     for (const Kernel kernel : {Kernel::Plain, Kernel::Fp8, Kernel::Fp8Blocks, Kernel::Nvfp4, Kernel::Affine4,
                                 Kernel::Affine6, Kernel::Affine8}) {
-      for (const int splits : {1, 2, 4, 8}) launch_wide(s, parts, kernel, splits, m, height, rounded);
+      for (const int splits : {1, 2, 4, 8}) launch_wide(s, parts, kernel, splits, m, height, inputs);
     }
   }
 }

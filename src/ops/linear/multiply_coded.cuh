@@ -1,7 +1,7 @@
 // The products of the quantised formats, over all kernels; each compiled in a file of its own.
 #pragma once
 
-#include "ops/linear/multiply_stream.cuh"
+#include "ops/linear/multiply_tall.cuh"
 
 namespace rondo::cuda::product {
 
@@ -25,12 +25,13 @@ void launch_coded_stream(Stream& s, const StreamArgs& args);
 template <Code C>
 void launch_coded_wide(Stream& s, const WideArgs& args, const Launch& l);
 
-template <class Reader>
+template <Code C>
 void launch_coded_by_rows(Stream& s, const WideArgs& args, const Launch& l) {
+  using Reader = CodedReader<C, 4, kWideStages>;
   if (l.rows <= 16) return launch_wide_tiles<Reader, 2, true>(s, args, l);
   if (l.rows <= 32) return launch_wide_tiles<Reader, 4, true>(s, args, l);
-  // A ring of codes beside the inputs of 128 rows would leave a multiprocessor one block.
-  launch_wide_tiles<Reader, 8, true>(s, args, l);
+  if (l.rows <= 64) return launch_wide_tiles<Reader, 8, true>(s, args, l);
+  launch_tall<CodedReader<C, 2, 4>, true>(s, args, l);
 }
 
 // What such a file consists of.
@@ -45,7 +46,7 @@ void launch_coded_by_rows(Stream& s, const WideArgs& args, const Launch& l) {
   }                                                                                   \
   template <>                                                                         \
   void launch_coded_wide<code>(Stream & s, const WideArgs& args, const Launch& l) {   \
-    launch_coded_by_rows<CodedReader<code, 4, kWideStages>>(s, args, l);              \
+    launch_coded_by_rows<code>(s, args, l);                                           \
   }
 
 }  // namespace rondo::cuda::product

@@ -1,4 +1,4 @@
-// The sums of multiply.cuh for more than eight rows: a warp has 32 or 64 weight rows, so that inputs read from shared
+// The sums of multiply.cuh for more than eight rows: a warp has 32 weight rows, so that inputs read from shared
 // memory serve several instructions, and the inputs come as bf16 already. Both come in stages, some ahead, by
 // asynchronous copies.
 #pragma once
@@ -18,19 +18,23 @@ struct WideArgs {
   int num_parts;
 };
 
-constexpr int kWideTile = 32 * kWarps;  // weight rows a block
+constexpr int kWideRows = 4;                               // groups of eight weight rows a warp has
+constexpr int kWideTile = kWideRows * kRowsEach * kWarps;  // weight rows a block
 constexpr int kWideStages = 3;
 
 // Plain weights through shared memory, as a CodedReader's codes come, but for a whole block: all its threads copy, and
-// a warp takes 8 * Rows of its rows. Stages are short, so that three blocks fit on a multiprocessor: what they have
+// a warp takes its share of the rows. Stages are short, so that three blocks fit on a multiprocessor: what they have
 // under way hides the memory's latency also where few blocks are left.
-template <int Rows, int Stages>
+template <int Stages>
 class PlainTiles {
-  static constexpr int kColumns = kRound / 2;
+ public:
+  static constexpr bool kIsCoded = false;
+  static constexpr int kStages = Stages, kColumns = kRound / 2;
+
+ private:
   using Copies = TileCopies<kWideTile, kColumns>;
 
  public:
-  static constexpr bool kIsCoded = false;
   static constexpr int kRingBytes = Stages * Copies::kBytes / kWarps;
 
   // first_row: of the warp's, in the block's tile.
@@ -48,9 +52,9 @@ class PlainTiles {
     at_ = ring_ + read_ * Copies::kBytes;
     read_ = read_ + 1 == Stages ? 0 : read_ + 1;
   }
-  __device__ void take(int u, int /*k*/, uint4 (&to)[Rows]) const {
+  __device__ void take(int u, int /*k*/, uint4 (&to)[kWideRows]) const {
 #pragma unroll
-    for (int i = 0; i < Rows; ++i) to[i] = from_tile<kColumns>(at_, row_ + i * kRowsEach, u, g_, t_);
+    for (int i = 0; i < kWideRows; ++i) to[i] = from_tile<kColumns>(at_, row_ + i * kRowsEach, u, g_, t_);
   }
 
  private:
@@ -60,26 +64,14 @@ class PlainTiles {
   int g_, t_, row_, written_ = 0, read_ = 0;
 };
 
-// How a reader's kernel is laid out: groups of eight weight rows a warp has, stages, and the columns of one.
-template <class Reader>
-struct Wide {
-  static constexpr int kRows = 4, kStages = kWideStages, kColumns = kRound;
-};
-template <int Rows, int Stages>
-struct Wide<PlainTiles<Rows, Stages>> {
-  static constexpr int kRows = Rows, kStages = Stages, kColumns = kRound / 2;
-};
-
 template <class Reader, int Tiles>
-constexpr int kWideInputBytes = Wide<Reader>::kStages * 8 * Tiles* Wide<Reader>::kColumns * 2;
+constexpr int kWideInputBytes = Reader::kStages * 8 * Tiles* Reader::kColumns * 2;
 template <class Reader, int Tiles>
 constexpr int kWideBytes = std::max(kWideInputBytes<Reader, Tiles> + kWarps * Reader::kRingBytes,
                                     8 * Tiles * (kWideTile + kOutPad) * 4);  // and, behind them, the sums
 // Blocks a multiprocessor: as its shared memory has room for, and its registers for their sums.
 template <class Reader, int Tiles>
-constexpr int kWideBlocks = std::min(233472 / (kWideBytes<Reader, Tiles> + 1024), Tiles == 16  ? 2
-                                                                                  : Tiles == 8 ? 3
-                                                                                               : 4);
+constexpr int kWideBlocks = std::min(233472 / (kWideBytes<Reader, Tiles> + 1024), Tiles == 8 ? 3 : 4);
 
 template <class Reader>
 __device__ Reader wide_reader(std::byte* ring, const WidePart& part, int n0, int k_begin, int k_end, int first_row,
@@ -113,11 +105,9 @@ __global__ void __launch_bounds__(kThreads, kWideBlocks<Reader, Tiles>)
   if (m0 >= part.rows) return;  // as high as the highest part; a cluster's blocks leave together
   const int run = run_of(part.k, splits);
   const int k_begin = min(rank * run, part.k), k_end = min(k_begin + run, part.k);
-  constexpr int kColumns = Wide<Reader>::kColumns, kStages = Wide<Reader>::kStages, kRows = Wide<Reader>::kRows;
+  constexpr int kColumns = Reader::kColumns, kStages = Reader::kStages;
   const int stages = (k_end - k_begin + kColumns - 1) / kColumns;
-  // A warp's share of the block's sums: 8 kRows weight rows, 8 kEach inputs.
-  constexpr int kAcross = kWideTile / (8 * kRows), kEach = Tiles * kAcross / kWarps;
-  const int first_row = warp % kAcross * 8 * kRows, first_input = warp / kAcross * 8 * kEach;
+  const int first_row = warp * kWideRows * kRowsEach;  // and all inputs
 
   using Inputs = TileCopies<8 * Tiles, kColumns>;
   Inputs inputs(part.x, m0, part.rows, part.k, k_begin, k_end);
@@ -132,7 +122,7 @@ __global__ void __launch_bounds__(kThreads, kWideBlocks<Reader, Tiles>)
     inputs.copy(memory + i * Inputs::kBytes);
     commit_copies();
   }
-  float sums[kRows / 2][kEach][4] = {};
+  float sums[kWideRows / 2][Tiles][4] = {};
   int slot = 0, next_slot = kStages - 1;
   for (int stage = 0; stage < stages; ++stage) {
     wait_for_copies<kStages - 2>();
@@ -147,16 +137,17 @@ __global__ void __launch_bounds__(kThreads, kWideBlocks<Reader, Tiles>)
     next_slot = next_slot + 1 == kStages ? 0 : next_slot + 1;
 #pragma unroll
     for (int u = 0; u < kColumns / kStep; ++u) {
-      uint4 w[kRows];
+      uint4 w[kWideRows];
       reader.take(u, k0 + u * kStep, w);
-      Fragment fragments[kRows / 2];
+      Fragment fragments[kWideRows / 2];
 #pragma unroll
-      for (int r = 0; r < kRows / 2; ++r) fragments[r].set(w[2 * r], w[2 * r + 1], Reader::kIsCoded ? 0 : threadIdx.y);
+      for (int r = 0; r < kWideRows / 2; ++r)
+        fragments[r].set(w[2 * r], w[2 * r + 1], Reader::kIsCoded ? 0 : threadIdx.y);
 #pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        const uint4 x = from_tile<kColumns>(x_tile, first_input + i * 8 + g, u, g, t);
+      for (int i = 0; i < Tiles; ++i) {
+        const uint4 x = from_tile<kColumns>(x_tile, i * 8 + g, u, g, t);
 #pragma unroll
-        for (int r = 0; r < kRows / 2; ++r) fragments[r].multiply(x, sums[r][i]);
+        for (int r = 0; r < kWideRows / 2; ++r) fragments[r].multiply(x, sums[r][i]);
       }
     }
   }
@@ -166,10 +157,10 @@ __global__ void __launch_bounds__(kThreads, kWideBlocks<Reader, Tiles>)
   if constexpr (HasFactor) factor = Reader::kFactor * tensor_scale_of(part.weight, 0);
   auto* partial = reinterpret_cast<float*>(shared);  // [8 Tiles, kWideTile + pad]
 #pragma unroll
-  for (int r = 0; r < kRows / 2; ++r) {
+  for (int r = 0; r < kWideRows / 2; ++r) {
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      put_sums<kWideTile>(sums[r][i], partial, first_input + i * 8, first_row + r * 16, g, t);
+    for (int i = 0; i < Tiles; ++i) {
+      put_sums<kWideTile>(sums[r][i], partial, i * 8, first_row + r * 16, g, t);
     }
   }
   add_up<kWideTile>(partial, splits,
