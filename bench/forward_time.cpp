@@ -1,7 +1,8 @@
 // Forward times of a published shape with made-up weights, by rows and at two context lengths, against the floor: the
 // larger of the weight bytes that so many rows touch over the memory's rate and their operations over the matrix rate.
 //
-//   forward_time [--format bf16|nvfp4|fp8|affine4] [--max-rows 256] [--profile ROWS] SHAPE [LAYERS [STREAMS [CONTEXT]]]
+//   forward_time [--format bf16|nvfp4|fp8|affine4] [--max-rows 1024] [--profile ROWS] SHAPE [LAYERS [STREAMS
+//   [CONTEXT]]]
 //                                                       (LAYERS 0 = all; a GPU where there is one)
 //
 // --profile: no times, but one forward of so many streams' rows (or, if there are fewer streams, of a prompt's) for a
@@ -203,7 +204,7 @@ void profile_forward([[maybe_unused]] Model& model, [[maybe_unused]] int rows) {
 
 struct Options {
   std::string format = "bf16", shape;
-  int layers = 0, streams = 64, context = 4160, profile_rows = 0, max_rows = 256;
+  int layers = 0, streams = 64, context = 4160, profile_rows = 0, max_rows = 1024;
 };
 
 int run(const Options& asked) {
@@ -284,7 +285,7 @@ int main(int argc, char** argv) {
   }
   if (words.empty()) {
     fmt::print(stderr,
-               "forward_time [--format bf16|nvfp4|fp8|affine4] [--max-rows 256] [--profile ROWS] SHAPE [LAYERS "
+               "forward_time [--format bf16|nvfp4|fp8|affine4] [--max-rows 1024] [--profile ROWS] SHAPE [LAYERS "
                "[STREAMS [CONTEXT]]]\n");
     return 2;
   }

@@ -60,7 +60,9 @@ ModelOptions model_options(const LoadOptions& options, const WeightSource& sourc
   out.context_tokens = options.context_tokens.value_or(std::min(source.config().context_tokens, kDefaultContextTokens));
   out.isa = isa_on(options.device);
   out.max_streams = options.num_streams;
-  out.max_rows = std::max(out.max_rows, options.num_streams);
+  // A GPU's products read a weight once for each tile of rows, and want hundreds of them to be busy with.
+  constexpr int kRowsOnGpu = 1024;
+  out.max_rows = std::max(out.isa == Isa::Sm90 ? kRowsOnGpu : out.max_rows, options.num_streams);
   out.max_drafts = options.max_depth;
   out.has_head = options.drafts;
   if (tokenizer != nullptr) out.draft_extra = tokenizer->added_ids();

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kWidths[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};  // wider ones cost a CPU as much a row
 // A GPU's take steps where another kernel begins (8 | 16 | 32 | 64 rows, then whole 128), and are flat between.
-constexpr int kWidthsOnGpu[] = {1, 2, 3, 4, 6, 8, 9, 16, 17, 32, 33, 64, 65, 128, 192, 256};
+constexpr int kWidthsOnGpu[] = {1, 2, 3, 4, 6, 8, 9, 16, 17, 32, 33, 64, 65, 128, 129, 192, 256, 257, 384, 512};
 constexpr int kRepeats = 5;                              // the median counts, after a warm-up
 constexpr double kVerifyShare = 0.4, kOtherShare = 0.2;  // of the time there is: each curve has its own part of it
 constexpr int kShortContext = 256, kLongContext = 4096;
