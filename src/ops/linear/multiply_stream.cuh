@@ -5,7 +5,7 @@
 // memory's latency, and a block that begins while others of the launch before end has all of a ring on its way at once.
 #pragma once
 
-#include "ops/linear/multiply_wide.cuh"
+#include "ops/linear/tiles.cuh"
 
 namespace rondo::cuda::product {
 

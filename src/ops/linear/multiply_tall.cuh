@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ops/linear/multiply_stream.cuh"
+#include "ops/linear/multiply_wide.cuh"
 
 namespace rondo::cuda::product {
 
